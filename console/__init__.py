@@ -1,0 +1,1 @@
+"""The faces of Recourse: settings, screens, live updates, REST API, commands."""

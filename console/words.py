@@ -1,0 +1,97 @@
+"""Refusals in words: the stable code of a refusal and its facts become one sentence in the reader's language.
+
+The same codes go out as ``code`` in problem+json. Each sentence says what did not happen, why, and what now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+REFUSALS: Final[dict[str, str | Promise]] = {
+    "stale_version": _(
+        "Nothing was done. {thing} changed while you were reading ({at}, {who}). Read it again."
+    ),
+    "superseded": _(
+        "Not signed. Revision {revision} replaced this while you were reading ({at}, {who}). "
+        "Nothing was sent. Your reason is kept."
+    ),
+    "already_done": _("Already {what} at {at} by {who}. Nothing was done twice."),
+    "own_request": _("You cannot sign: you {what} this. {names} can."),
+    "not_in_group": _("You can see this but not {act}. {group} can: {names}."),
+    "not_allowed": _("You can see this but not {act}. {group} can: {names}."),
+    "approval_expired": _("Not sent. The signatures ran out at {at}. Ask again."),
+    "outcome_unknown": _("Not {what}: {n} outcome is unknown. Settle it first."),
+    "run_ended": _("Nothing was done. The run ended at {at}; an ended run stays ended."),
+    "evidence_needed": _(
+        "Not recorded. A decision needs at least one piece of evidence. Check with {dependency} or attach one."
+    ),
+    "key_mismatch": _(
+        "Not sent. The key {key} was already used for other content. "
+        "Nobody picks a new key by hand: open the difference."
+    ),
+    "from_future": _(
+        "Not touched. This was written by a newer version ({version}). It waits for a worker that knows it."
+    ),
+    "no_quorum": _("Not saved. Nobody could meet this rule: it needs {needed}, and {may} may sign."),
+    "record_away": _("Not saved. Recourse cannot reach its record. What you typed is kept on this page."),
+    "illegal_move": _("Nothing was done. {thing} is not in a state that allows this. Read it again."),
+    "changed_meanwhile": _("Nothing was done. {thing} changed at the same moment. Read it again."),
+    "stale_owner": _("Nothing was done. Another worker owns this run now."),
+    "no_permit": _("Not sent. {dependency} takes no more at the moment. It waits."),
+    "same_person": _("Not confirmed. The second person must be another person: you decided this."),
+    "already_signed": _("Already answered by you at {at}. Nothing was done twice."),
+    "approval_ended": _("Nothing was done. This request ended at {at} and cannot be used."),
+    "reason_needed": _("Not recorded. Say why: the reason is kept with the decision."),
+    "already_settled": _("Nothing was done. The outcome was settled at {at}; there is nothing to decide."),
+    "unreadable": _("Not touched. A checkpoint of this run cannot be opened. An operator has to look at it."),
+    "refused": _("Nothing was done. The record refused this."),
+    "action_mismatch": _(
+        "Nothing was done. This form was already used for other content. Read the page again."
+    ),
+    "action_in_flight": _("Not answered yet: the same action is being recorded. Pressing again is safe."),
+    "not_found": _("Nothing here that you can see."),
+    "csrf": _("Nothing was done. This page was open across a sign-in. Read it again; then press once more."),
+}
+
+PLAIN: Final[dict[str, str | Promise]] = {
+    "stale_version": _("Nothing was done. This changed while you were reading. Read it again."),
+    "superseded": _(
+        "Not signed. A newer revision replaced this while you were reading. Nothing was sent. Your reason is kept."
+    ),
+    "already_done": _("Already done. Nothing was done twice."),
+    "own_request": _("You cannot sign: you asked for this."),
+    "not_in_group": _("You can see this but not do it."),
+    "not_allowed": _("You can see this but not do it."),
+    "approval_expired": _("Not sent. The signatures ran out. Ask again."),
+    "outcome_unknown": _("Not done: an outcome is unknown. Settle it first."),
+    "run_ended": _("Nothing was done. The run has ended; an ended run stays ended."),
+    "evidence_needed": _("Not recorded. A decision needs at least one piece of evidence."),
+    "key_mismatch": _("Not sent. The key was already used for other content."),
+    "from_future": _(
+        "Not touched. This was written by a newer version. It waits for a worker that knows it."
+    ),
+    "no_quorum": _("Not saved. Nobody could meet this rule."),
+    "illegal_move": _("Nothing was done. This is not in a state that allows it. Read it again."),
+    "changed_meanwhile": _("Nothing was done. This changed at the same moment. Read it again."),
+    "no_permit": _("Not sent. The other side takes no more at the moment. It waits."),
+    "already_signed": _("You have already answered this request. Nothing was done twice."),
+    "approval_ended": _("Nothing was done. This request has ended and cannot be used."),
+    "already_settled": _("Nothing was done. The outcome is settled; there is nothing to decide."),
+}
+"""The same without facts, for a refusal that carries none or not all of them."""
+
+
+def refusal(code: str, facts: Mapping[str, Any]) -> str:
+    """The sentence of a refusal. A code without words is a gap in this table and is shown as what it is."""
+    given = {name: value for name, value in facts.items() if value not in (None, "")}
+    for table in (REFUSALS, PLAIN):
+        if code in table:
+            try:
+                return str(table[code]).format(**given)
+            except KeyError:
+                continue
+    return str(_("Nothing was done. Recourse refused this ({code}).")).format(code=code)

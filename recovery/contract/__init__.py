@@ -1,0 +1,95 @@
+"""What authors import: everything a ``contracts.py`` needs.
+
+Ports are imported beside it: ``from recovery.ports.http import HttpPort``.
+"""
+
+from recovery.contract.approval import AtLeast, Signatures
+from recovery.contract.effects import EffectContract, EffectRequest, effect
+from recovery.contract.failures import FailureClass
+from recovery.contract.fields import (
+    Around,
+    Authority,
+    Compensation,
+    OnCancel,
+    OnLate,
+    Precondition,
+    Principal,
+    Target,
+)
+from recovery.contract.money import Count, Money
+from recovery.contract.outcomes import Http, Outcome, OutcomeKind
+from recovery.contract.promises import Promise
+from recovery.contract.readback import Fact, Readback
+from recovery.contract.retry import Backoff, Retry
+from recovery.contract.runs import (
+    Checkpoints,
+    LeaseRules,
+    Ownership,
+    Pins,
+    Proof,
+    Quarantine,
+    RunContract,
+    RunType,
+    StateSchema,
+    StepOutcome,
+    StepRun,
+    StepSignal,
+    Targets,
+    UnknownBeforeResume,
+    step,
+)
+from recovery.contract.transitions import Fail, Finish, Perform, Transition, Wait
+from recovery.contract.units import days, hours, minutes, seconds
+from runs.states import EffectState
+
+__all__ = [
+    "Around",
+    "AtLeast",
+    "Authority",
+    "Backoff",
+    "Checkpoints",
+    "Compensation",
+    "Count",
+    "EffectContract",
+    "EffectRequest",
+    "EffectState",
+    "Fact",
+    "Fail",
+    "FailureClass",
+    "Finish",
+    "Http",
+    "LeaseRules",
+    "Money",
+    "OnCancel",
+    "OnLate",
+    "Outcome",
+    "OutcomeKind",
+    "Ownership",
+    "Perform",
+    "Pins",
+    "Precondition",
+    "Principal",
+    "Promise",
+    "Proof",
+    "Quarantine",
+    "Readback",
+    "Retry",
+    "RunContract",
+    "RunType",
+    "Signatures",
+    "StateSchema",
+    "StepOutcome",
+    "StepRun",
+    "StepSignal",
+    "Target",
+    "Targets",
+    "Transition",
+    "UnknownBeforeResume",
+    "Wait",
+    "days",
+    "effect",
+    "hours",
+    "minutes",
+    "seconds",
+    "step",
+]

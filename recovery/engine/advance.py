@@ -1,0 +1,267 @@
+"""Advancing a run: take the lease, check what must be checked, call steps, commit, until it waits or ends.
+
+n effects in a row cost n + 2 writing transactions: the lease, the first intent, and one for each outcome, which
+carries the next intent with its attempt already in flight. The first byte leaves after that commit returns.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from recovery import failpoints
+from recovery.contract import Fail, Finish, Perform, Wait, registry
+from recovery.contract.errors import ContractError
+from recovery.contract.runs import RunType, StepSignal
+from recovery.engine import cancel, checks, endings, finish, intents, memory, outbound, perform, stepping, workers
+from recovery.engine.changes import reason
+from recovery.engine.memory import Memory, Pending, Waiting
+from recovery.engine.session import Session, Superseded
+from runs import clock, record
+from runs.checkpoints import codec
+from runs.errors import LostRace, StaleOwner, Unreadable
+from runs.models import Effect, Run, Signal
+from runs.record import Entry
+from runs.states import EffectState, EventKind, RunState, WaitingOn
+
+log = logging.getLogger("recourse.advance")
+
+
+def advance(workspace: UUID, run: UUID) -> str:
+    """Advance ``run`` if it is due and nobody has it. Returns what came of it, for the log.
+
+    A message that says "advance this run" is a hint: everything is read from the record, a second one does nothing.
+    """
+    me = workers.me("advance")
+    waited = Run.objects.filter(pk=run).values_list("wake_at", flat=True).first()
+    lease = record.lease(workspace, run, worker=me.id, epoch=me.epoch)
+    if isinstance(lease, str):
+        return lease
+    failpoints.hit("advance.leased")
+    session = Session(me, dict(lease.row), clock.Watch(lease.at))
+    try:
+        return _Advance(session, waited).go()
+    except (StaleOwner, LostRace) as error:
+        # Somebody took over. An old token changes no state; the answer it brings is kept as evidence (invariant 6).
+        log.warning("run %s: nothing was written, %s", run, error)
+        if session.unsaved is not None:
+            effect, attempt, sent = session.unsaved
+            outbound.keep_late(effect, attempt, sent, session.watch.now())
+        return "stale"
+
+
+class _Advance:
+    def __init__(self, session: Session, waited: datetime | None) -> None:
+        self.s = session
+        self.waited = waited
+        self.began = time.monotonic()
+        self.transitions = 0
+        self.run_type: RunType
+
+    def go(self) -> str:
+        s = self.s
+        try:
+            restored, s.memory = memory.restore(s.run)
+        except Unreadable as error:
+            return finish.quarantine(s, reason(error.code, why=str(error), **error.facts))
+        try:
+            self.run_type = registry.run_type(s.run["type"], s.run["type_version"])
+        except ContractError as error:
+            return self._wait_for_version(error.code, **error.facts)
+        if restored.schema > codec.SCHEMA:
+            return self._wait_for_version("from_future", schema=restored.schema)
+        if int(s.run["tries"]) > self.run_type.contract.lease.tries:
+            return finish.quarantine(s, reason("no_progress", tries=int(s.run["tries"]) - 1))
+        answer = self._checks(restored)
+        if answer:
+            return answer
+        while True:
+            try:
+                answer = self._turn()
+            except Superseded:
+                # A cancel request came first; what is known is kept, then the run is settled.
+                s.reload()
+                answer = ""
+            except stepping.StepRaised as error:
+                code = {"path": error.path} if error.path else {}
+                return finish.quarantine(
+                    s, reason(error.code, step=error.step, said=str(error), **code), evidence=error.evidence
+                )
+            except (ContractError, intents.Undeclared) as error:
+                return finish.quarantine(s, reason(getattr(error, "code", "undeclared"), said=str(error)))
+            if answer:
+                return answer
+            self.transitions += 1
+            lease = self.run_type.contract.lease
+            over = time.monotonic() - self.began >= lease.slice.total_seconds()
+            if self.transitions >= lease.transitions or over:
+                return self._hand_back()
+
+    def _checks(self, restored: Any) -> str:
+        s = self.s
+        now = s.watch.now()
+        waited = (now - self.waited).total_seconds() if self.waited else 0.0
+        why = checks.away(
+            s.run,
+            s.memory,
+            code=workers.code_version(),
+            epoch=s.me.epoch,
+            fresh_for=self.run_type.contract.lease.fresh_for.total_seconds(),
+            waited=waited if s.memory.at is None else (now - s.memory.at).total_seconds(),
+        )
+        if not why or int(s.run["checkpoint_seq"]) <= 1:
+            return ""
+        effects = list(Effect.objects.filter(run_id=s.run["id"]).order_by("ordinal"))
+        report = checks.nine(s.run, restored, s.memory, self.run_type, effects, now)
+        s.buffer.append(Entry(EventKind.RUN_CHECKED, {"why": why, **report.as_json()}))
+        if report.verdict == "escalate":
+            return finish.ask_to_resume(s, self.run_type, report)
+        return ""
+
+    def _turn(self) -> str:
+        """One transition. Returns why the run stops here, or an empty text to go on."""
+        s = self.s
+        if s.run["state"] == RunState.CANCELLING:
+            return cancel.settle(s)
+        deadline = s.deadline
+        if deadline is not None and s.watch.now() >= deadline:
+            return finish.expire(s)
+        m = s.memory
+        if m.pending is not None:
+            return self._pending(m.pending)
+        if m.waiting is not None:
+            return self._waiting(m.waiting)
+        return self._step(m.step, None)
+
+    def _pending(self, pending: Pending) -> str:
+        s = self.s
+        if s.fresh is not None and [s.fresh.pk] == pending.effects:
+            effects = [s.fresh]
+        else:
+            found = Effect.objects.in_bulk(pending.effects)
+            effects = [found[id] for id in pending.effects]
+        signal = self._amending(pending, effects)
+        if signal is not None:
+            return self._amend(signal, pending, effects)
+        settled = [e for e in effects if e.settled or e.state == EffectState.PARTIAL]
+        went_wrong = [e for e in settled if e.state != EffectState.SUCCEEDED]
+        if len(settled) < len(effects) and not went_wrong:
+            return finish.wait_for_effects(s, effects)
+        outcomes = endings.step_outcomes(effects)
+        given = outcomes if pending.many else outcomes[0]
+        s.memory.remember_settled(settled)
+        s.memory.done.append({"step": pending.then, "effects": [str(e.pk) for e in settled]})
+        del s.memory.done[: -memory.SETTLED_KEPT]
+        s.memory.pending = None
+        s.fresh = None
+        return self._step(pending.then, given)
+
+    def _amending(self, pending: Pending, effects: list[Effect]) -> Signal | None:
+        if not pending.on or any(e.attempts for e in effects):
+            return None
+        if any(e.state not in (EffectState.AWAITING_APPROVAL, EffectState.READY) for e in effects):
+            return None
+        waiting = Signal.objects.filter(run_id=self.s.run["id"], consumed_at=None, name__in=list(pending.on))
+        return waiting.order_by("id").first()
+
+    def _amend(self, signal: Signal, pending: Pending, effects: list[Effect]) -> str:
+        s = self.s
+        transition, data = self._call(pending.on[signal.name], StepSignal(signal.name, signal.payload))
+        if not isinstance(transition, Perform):
+            raise stepping.StepRaised(
+                pending.on[signal.name],
+                "amend_needs_perform",
+                f"the step that answers {signal.name} returned {type(transition).__name__}; it must ask for the same"
+                " effects again\n",
+            )
+        s.memory.data = data
+        return perform.amend(s, transition, pending, effects, signal)
+
+    def _waiting(self, waiting: Waiting) -> str:
+        s = self.s
+        now = s.watch.now()
+        if waiting.event is not None:
+            signal = (
+                Signal.objects.filter(run_id=s.run["id"], consumed_at=None, name=waiting.event).order_by("id").first()
+            )
+            if signal is not None:
+                s.memory.waiting = None
+                s.consume = signal
+                return self._step(waiting.then, StepSignal(signal.name, signal.payload))
+        if waiting.until is not None and now >= waiting.until:
+            s.memory.waiting = None
+            return self._step(waiting.then, None)
+        return finish.wait(
+            s,
+            WaitingOn.EVENT if waiting.event else WaitingOn.TIMER,
+            wake_at=waiting.until,
+            event=waiting.event or "",
+        )
+
+    def _call(self, step: str, given: Any) -> tuple[Any, dict[str, Any]]:
+        s = self.s
+        return stepping.call(
+            self.run_type,
+            s.run,
+            s.memory,
+            step,
+            given,
+            now=s.watch.now(),
+            when_slow=s.flush if s.buffer else None,
+        )
+
+    def _step(self, step: str, given: Any) -> str:
+        s = self.s
+        s.memory.step = step
+        transition, data = self._call(step, given)
+        s.memory.data = data
+        if isinstance(transition, Perform):
+            return perform.perform(s, transition)
+        if isinstance(transition, Wait):
+            return self._wait(transition)
+        if isinstance(transition, Finish):
+            return finish.complete(s, transition)
+        assert isinstance(transition, Fail)
+        return finish.fail(s, transition)
+
+    def _wait(self, transition: Wait) -> str:
+        s = self.s
+        until = transition.until
+        if transition.timeout is not None:
+            until = s.watch.now() + transition.timeout
+        s.memory.waiting = Waiting(transition.then, until, transition.event)
+        s.memory.step = transition.then
+        return self._waiting(s.memory.waiting)
+
+    def _hand_back(self) -> str:
+        """Give others a turn: the lease is released, the run stays due."""
+        s = self.s
+        s.commit(
+            [Entry(EventKind.RUN_ADVANCED, {"transitions": self.transitions})],
+            run={"lease_owner": None, "tries": 0},
+            times={"wake_at": 0},
+            why="hand_over",
+        )
+        return "handed back"
+
+    def _wait_for_version(self, code: str, **facts: Any) -> str:
+        """Not touched: a worker that knows the version will take it. The checkpoint stays as it is."""
+        s = self.s
+        s.commit(
+            [Entry(EventKind.RUN_WAITED, reason(code, **facts))],
+            run={
+                "state": RunState.WAITING,
+                "waiting_on": WaitingOn.VERSION_MISSING,
+                "lease_owner": None,
+                "tries": 0,
+                "gate": [reason(code, **facts)],
+            },
+            times={"wake_at": 60},
+            checkpoint=False,
+        )
+        return code
+
+

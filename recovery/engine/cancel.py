@@ -1,0 +1,52 @@
+"""A cancel request, carried out: stop new work, settle what is in flight, only then say cancelled.
+
+Reconciliation only reads meanwhile: sending again, even under the same key, could make the cancelled thing happen.
+"""
+
+from __future__ import annotations
+
+from recovery.engine import finish
+from recovery.engine.changes import reason
+from recovery.engine.session import Session
+from runs import record
+from runs.models import Effect
+from runs.record import Entry
+from runs.states import EFFECT_BLOCKS_END, EffectState, EventKind, RunState
+
+
+def settle(s: Session) -> str:
+    """One step towards cancelled: drop the unsent, end if nothing is open, else release until something settles."""
+    dropped = finish.drop_unsent(s, EffectState.CANCELLED, "run_cancelled")
+    blocking = list(Effect.objects.filter(run_id=s.id, state__in=EFFECT_BLOCKS_END).order_by("ordinal"))
+    if dropped:
+        s.buffer.append(Entry(EventKind.EFFECT_SETTLED, {"state": EffectState.CANCELLED}, dropped))
+    if blocking:
+        s.commit(
+            [Entry(EventKind.RUN_WAITED, {"on": finish.waits_for(blocking), "to_settle": len(blocking)})],
+            run={"lease_owner": None, "tries": 0, "waiting_on": finish.waits_for(blocking), "wait_event": ""},
+            changes=(record.reckon(),),
+            why="cancelling",
+            checkpoint=False,
+            soonest=True,
+        )
+        return "cancelling"
+    left = [
+        {"effect": str(e.pk), "describe": e.describe, "state": e.state, "stake": e.stake}
+        for e in Effect.objects.filter(run_id=s.id, state__in=[EffectState.SUCCEEDED, EffectState.PARTIAL])
+    ]
+    how = {**reason("cancelled", left=len(left)), "left": left}
+    s.commit(
+        [Entry(EventKind.RUN_CANCELLED, how, [record.close_reviews(s.id)])],
+        run={
+            "state": RunState.CANCELLED,
+            "waiting_on": "",
+            "wake_at": None,
+            "lease_owner": None,
+            "tries": 0,
+            "ended_how": how,
+            "gate": [],
+        },
+        times={"ended_at": 0},
+        why="end",
+    )
+    return "cancelled"

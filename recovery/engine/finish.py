@@ -1,0 +1,228 @@
+"""How an advance ends: the run waits, ends, is quarantined, or asks a person. One commit each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from recovery.contract import Fail, Finish
+from recovery.contract.runs import RunType
+from recovery.engine import approvals, intents
+from recovery.engine.changes import open_review, reason
+from recovery.engine.checks import Report
+from recovery.engine.session import Session
+from runs import record
+from runs.models import Effect
+from runs.record import Change, Entry
+from runs.states import EFFECT_BLOCKS_END, EFFECT_OPEN, EffectState, EventKind, ReviewKind, RunState, WaitingOn
+
+EVIDENCE_KEPT = 20_000
+"""Characters of a traceback that the event keeps."""
+
+DUE_IN = 1200.0
+"""Seconds until a review without a contract of its own is due (20 min, DESIGN section 4)."""
+
+
+def waits_for(effects: Sequence[Effect]) -> WaitingOn:
+    """What a run with these effects waits for: the most urgent."""
+    states = {e.state for e in effects}
+    if states & {EffectState.UNKNOWN, EffectState.DISPUTED}:
+        return WaitingOn.UNKNOWN
+    if EffectState.AWAITING_APPROVAL in states:
+        return WaitingOn.APPROVAL
+    return WaitingOn.IN_FLIGHT
+
+
+def wait_for_effects(
+    s: Session, effects: Sequence[Effect], *, entries: Sequence[Entry] = (), changed: bool = False
+) -> str:
+    """Release the run until its effects settle. ``entries`` come first; ``changed``: the checkpoint differs."""
+    s.open = [{"id": str(e.pk), "state": e.state, "version": e.version} for e in effects if e.state in EFFECT_OPEN]
+    on = waits_for(effects)
+    wait(s, on, wake_at=None, entries=entries, checkpoint=changed or bool(s.buffer))
+    return f"waits: {on}"
+
+
+def wait(
+    s: Session,
+    on: WaitingOn,
+    *,
+    wake_at: datetime | None,
+    event: str = "",
+    entries: Sequence[Entry] = (),
+    checkpoint: bool = True,
+) -> str:
+    """Release the lease; the run holds no worker (invariant 11). It is due again at ``wake_at`` or its deadline."""
+    deadline = s.deadline
+    times = [t for t in (wake_at, deadline) if t is not None]
+    s.commit(
+        [*entries, Entry(EventKind.RUN_WAITED, {"on": on, "until": wake_at, "event": event})],
+        run={
+            "state": RunState.WAITING,
+            "waiting_on": on,
+            "wait_event": event,
+            "wake_at": min(times) if times else None,
+            "lease_owner": None,
+            "tries": 0,
+        },
+        changes=(record.reckon(),),
+        why="wait",
+        checkpoint=checkpoint,
+        soonest=True,
+    )
+    return f"waits: {on}"
+
+
+def complete(s: Session, transition: Finish) -> str:
+    """End as completed, if nothing of the run is in flight, accepted, unknown or disputed (invariants 4 and 7)."""
+    held = _held_by_open(s)
+    if held:
+        return held
+    how = reason(transition.reason or "finished", **transition.facts)
+    how["verified"] = [str(id) for id in transition.verified]
+    how["effects"] = _ends(s)
+    _end(s, EventKind.RUN_COMPLETED, RunState.COMPLETED, how)
+    return "completed"
+
+
+def fail(s: Session, transition: Fail) -> str:
+    """End as failed, because a step said so."""
+    held = _held_by_open(s)
+    if held:
+        return held
+    _end(s, EventKind.RUN_FAILED, RunState.FAILED, {**reason(transition.reason, **transition.facts), "effects": _ends(s)})
+    return "failed"
+
+
+def expire(s: Session) -> str:
+    """The run's own deadline: nothing new is sent; it ends as expired once what was sent is settled."""
+    held = _held_by_open(s, EffectState.EXPIRED)
+    if held:
+        return held
+    _end(s, EventKind.RUN_EXPIRED, RunState.EXPIRED, {**reason("deadline_passed"), "effects": _ends(s)})
+    return "expired"
+
+
+def quarantine(s: Session, why: Mapping[str, Any], *, evidence: str = "") -> str:
+    """Take the run out of circulation with the evidence; a person looks at it. What was known is kept."""
+    data = {**why, "evidence": evidence[-EVIDENCE_KEPT:]}
+    s.commit(
+        [
+            Entry(
+                EventKind.RUN_QUARANTINED,
+                data,
+                [
+                    open_review(
+                        ReviewKind.QUARANTINED,
+                        s.id,
+                        workspace=s.workspace,
+                        run=s.id,
+                        why=why,
+                        due_in=DUE_IN,
+                        high=True,
+                    )
+                ],
+            )
+        ],
+        run={
+            "state": RunState.QUARANTINED,
+            "waiting_on": "",
+            "lease_owner": None,
+            "wake_at": None,
+            "gate": [dict(why)],
+        },
+        checkpoint=False,
+    )
+    return "quarantined"
+
+
+def ask_to_resume(s: Session, run_type: RunType, report: Report) -> str:
+    """The nine checks ask a person whether the run goes on."""
+    group = intents.group_id(s.workspace, run_type.contract.ownership.owner)
+    lines = [line for line in report.lines if line["result"] != "passed"]
+    why = reason("checks_ask", checks=[line["name"] for line in lines])
+    review = open_review(
+        ReviewKind.RESUMPTION, s.id, workspace=s.workspace, run=s.id, group=group, why=why, due_in=DUE_IN
+    )
+    s.commit(
+        [Entry(EventKind.RUN_WAITED, {"on": WaitingOn.PERSON, **why}, [review])],
+        run={
+            "state": RunState.WAITING,
+            "waiting_on": WaitingOn.PERSON,
+            "lease_owner": None,
+            "wake_at": s.deadline,
+            "tries": 0,
+            "gate": [why],
+        },
+        checkpoint=False,
+    )
+    return "asks"
+
+
+def drop_unsent(s: Session, into: EffectState, code: str) -> list[Change]:
+    """Changes that end what has not been sent: effects to ``into``, their requests for signatures revoked."""
+    changes: list[Change] = []
+    for effect in Effect.objects.filter(
+        run_id=s.id, state__in=[EffectState.AWAITING_APPROVAL, EffectState.READY]
+    ).order_by("id"):
+        changes += approvals.revoke(effect)
+        changes.append(
+            record.move(
+                "effect",
+                effect.pk,
+                [effect.state],
+                {"state": into, "reason": reason(code), "next_check_at": None, "not_before": None},
+                times={"settled_at": 0},
+            )
+        )
+        changes.append(record.close_reviews(effect.pk))
+    return changes
+
+
+def _held_by_open(s: Session, into: EffectState = EffectState.CANCELLED) -> str:
+    """End what is unsent; if something sent is still open, wait for it. Returns the wait, or an empty text."""
+    still = list(Effect.objects.filter(run_id=s.id, state__in=EFFECT_OPEN).order_by("ordinal"))
+    if s.settling is not None:
+        # Settled in this very commit: the table does not say so yet.
+        still = [s.settling if e.pk == s.settling.pk else e for e in still]
+        still = [e for e in still if e.state in EFFECT_OPEN]
+    if not still:
+        return ""
+    blocking = [e for e in still if e.state in EFFECT_BLOCKS_END]
+    entries = []
+    if len(blocking) < len(still):
+        code = "run_expired" if into == EffectState.EXPIRED else "no_longer_wanted"
+        entries.append(Entry(EventKind.EFFECT_SETTLED, {"state": into}, drop_unsent(s, into, code)))
+    if blocking:
+        return wait_for_effects(s, blocking, entries=entries)
+    s.buffer.extend(entries)
+    return ""
+
+
+def _end(s: Session, kind: EventKind, state: RunState, how: Mapping[str, Any]) -> None:
+    s.open = []
+    s.commit(
+        [Entry(kind, how, [record.close_reviews(s.id)])],
+        run={
+            "state": state,
+            "waiting_on": "",
+            "wait_event": "",
+            "wake_at": None,
+            "lease_owner": None,
+            "tries": 0,
+            "ended_how": how,
+            "gate": [],
+        },
+        times={"ended_at": 0},
+        why="end",
+    )
+
+
+def _ends(s: Session) -> list[dict[str, Any]]:
+    """How each effect of the run ended, for the event that ends it."""
+    rows = Effect.objects.filter(run_id=s.id).order_by("ordinal").values("id", "describe", "state")
+    fresh = {s.settling.pk: s.settling.state} if s.settling is not None else {}
+    return [
+        {"effect": str(r["id"]), "describe": r["describe"], "state": fresh.get(r["id"], r["state"])} for r in rows
+    ]

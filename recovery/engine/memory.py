@@ -1,0 +1,146 @@
+"""What a checkpoint holds: everything another process needs to go on safely, and nothing that lives elsewhere.
+
+Effects and approvals are referred to by id, state and version; the run's data lives only here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from recovery.engine import workers
+from runs import record
+from runs.checkpoints import codec, load
+from runs.models import Effect
+
+SETTLED_KEPT = 100
+"""Settled effects that a checkpoint still names; older ones are in the record."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """An open Perform: its effects in the order asked, the step that gets the outcome, the steps that get signals."""
+
+    effects: list[UUID]
+    then: str
+    on: dict[str, str]
+    many: bool
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A wait for a time, or for a signal until a time."""
+
+    then: str
+    until: datetime | None
+    event: str | None
+
+
+@dataclass(slots=True)
+class Memory:
+    """The run as its steps left it. ``step`` is what is called next when nothing is pending or waited for."""
+
+    data: dict[str, Any]
+    step: str
+    pending: Pending | None = None
+    waiting: Waiting | None = None
+    done: list[dict[str, Any]] = field(default_factory=list)
+    settled: list[dict[str, Any]] = field(default_factory=list)
+    code: str = ""
+    at: datetime | None = None
+
+    def remember_settled(self, effects: Iterable[Effect]) -> None:
+        """Note effects whose outcome a step has seen."""
+        for effect in effects:
+            self.settled.append({"id": str(effect.pk), "state": effect.state, "version": effect.version})
+        del self.settled[:-SETTLED_KEPT]
+
+
+def seal(run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Mapping[str, Any]] = ()) -> record.Sealed:
+    """The next checkpoint of ``run`` (its row). ``effects``: open ones as id, state, version, attempt.
+
+    Raises codec.Unserialisable with the field's path before anything is written.
+    """
+    seq = int(run["checkpoint_seq"]) + 1
+    content = {
+        "run": str(run["id"]),
+        "workspace": str(run["workspace_id"]),
+        "principal": run["principal"],
+        "owner": _text(run["started_by_id"]),
+        "goal": run["goal"],
+        "type": run["type"],
+        "versions": {
+            "type": run["type_version"],
+            "contract": run["contract_digest"],
+            "code": workers.code_version(),
+            "schema": codec.SCHEMA,
+        },
+        "deadline": _text(run["deadline"]),
+        "tries": run["tries"],
+        "cancel": {"asked_at": _text(run["cancel_asked_at"]), "by": _text(run["cancel_by_id"])},
+        "data": memory.data,
+        "step": memory.step,
+        "pending": _pending(memory.pending),
+        "waiting": _waiting(memory.waiting),
+        "done": memory.done,
+        "settled": memory.settled,
+        "open": list(effects),
+    }
+    blob = codec.seal(
+        content, workspace=UUID(str(run["workspace_id"])), run=UUID(str(run["id"])), seq=seq
+    )
+    return record.Sealed(seq, why, codec.SCHEMA, blob)
+
+
+def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
+    """The newest checkpoint of ``run``, opened. Raises Unreadable. A schema from the future gives an empty memory."""
+    restored = load.at(UUID(str(run["workspace_id"])), UUID(str(run["id"])), int(run["checkpoint_seq"]))
+    content = restored.content
+    if not content:
+        return restored, Memory({}, "")
+    pending, waiting = content["pending"], content["waiting"]
+    memory = Memory(
+        data=content["data"],
+        step=content["step"],
+        pending=pending
+        and Pending([UUID(id) for id in pending["effects"]], pending["then"], pending["on"], pending["many"]),
+        waiting=waiting
+        and Waiting(
+            waiting["then"],
+            datetime.fromisoformat(waiting["until"]) if waiting["until"] else None,
+            waiting["event"],
+        ),
+        done=content["done"],
+        settled=content["settled"],
+        code=content["versions"]["code"],
+    )
+    return restored, memory
+
+
+def _text(value: Any) -> str | None:
+    """A column as text: rows come as JSON from a commit, as Python values from a read."""
+    return value.isoformat() if isinstance(value, datetime) else None if value is None else str(value)
+
+
+def _pending(pending: Pending | None) -> dict[str, Any] | None:
+    if pending is None:
+        return None
+    return {
+        "effects": [str(id) for id in pending.effects],
+        "then": pending.then,
+        "on": pending.on,
+        "many": pending.many,
+    }
+
+
+def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
+    if waiting is None:
+        return None
+    return {
+        "then": waiting.then,
+        "until": waiting.until.isoformat() if waiting.until else None,
+        "event": waiting.event,
+    }

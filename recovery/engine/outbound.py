@@ -1,0 +1,164 @@
+"""The bytes go out: one send of one committed attempt, and its outcome as an entry. No transaction is open here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from recovery import failpoints
+from recovery.contract import EffectContract
+from recovery.contract.outcomes import Outcome
+from recovery.engine import endings, intents, snapshots
+from recovery.engine.decide import decide
+from recovery.engine.endings import Ended
+from recovery.engine.snapshot import AttemptView, EvidenceView
+from recovery.ports.base import Answer, AnswerKind, Prepared
+from runs import record
+from runs.errors import LostRace, StaleOwner
+from runs.models import Attempt, Effect
+from runs.record import Commit, Entry
+from runs.states import ATTEMPT_LIVE, AttemptState, EventKind
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of a send."""
+
+    answer: Answer
+    outcome: Outcome
+
+
+class CredentialMissing(Exception):
+    """The credential's alias has no secret in this process's environment; nothing is sent."""
+
+
+def authorization(alias: str) -> str | None:
+    """The Authorization header of a credential, by its alias; none for the sandbox. Raises CredentialMissing."""
+    if alias.startswith("sandbox"):
+        return None
+    name = "RECOURSE_CREDENTIAL_" + "".join(c if c.isalnum() else "_" for c in alias).upper()
+    try:
+        return os.environ[name]
+    except KeyError:
+        raise CredentialMissing(f"{name} is not set: nothing is sent with {alias!r}") from None
+
+
+def send(effect: Effect, attempt: UUID, token: int, contract: EffectContract, now: datetime) -> Sent:
+    """Send the stored bytes once, under the stored key. Never raises for what the other side did."""
+    try:
+        secret = authorization(effect.request["credential"])
+    except CredentialMissing:
+        answer = Answer(AnswerKind.NOT_SENT, now, now, error="credential_missing")
+        return Sent(answer, contract.outcomes.classify(answer))
+    failpoints.hit("send.before")
+    answer = contract.port.send(
+        Prepared.from_stored(effect.request, effect.body),
+        key=effect.sent_key,
+        attempt_id=attempt,
+        token=token,
+        timeout_s=contract.timeout.total_seconds(),
+        authorization=secret,
+    )
+    failpoints.hit("send.after")
+    return Sent(answer, contract.outcomes.classify(answer))
+
+
+def claim(effect: Effect, attempt: UUID) -> None:
+    """Right before the first byte, where neither key nor readback exists: a death before this is known-not-sent.
+
+    Raises LostRace when the attempt was taken for lost meanwhile: then nothing is sent.
+    """
+    change = record.move(
+        "attempt", attempt, [AttemptState.COMMITTED], {"state": AttemptState.CLAIMED}, times={"claimed_at": 0}
+    )
+    entry = Entry(EventKind.EFFECT_CLAIMED, {"effect": str(effect.pk), "attempt": str(attempt)}, [change])
+    record.commit(Commit(effect.workspace_id, effect.run_id, [entry]))
+
+
+def ended(
+    effect: Effect,
+    attempt: UUID,
+    n: int,
+    sent: Sent,
+    contract: EffectContract,
+    run: Mapping[str, object],
+    *,
+    committed_at: datetime,
+    now: datetime,
+    earlier: Iterable[AttemptView] = (),
+    evidence: Iterable[EvidenceView] = (),
+) -> Ended:
+    """The entry for an attempt that ended: the attempt, its evidence, and what decide makes of the effect."""
+    state = endings.attempt_state(sent.answer)
+    view = AttemptView(
+        id=attempt,
+        n=n,
+        state=state,
+        committed_at=committed_at,
+        expires_at=committed_at + contract.timeout + intents.ATTEMPT_GRACE,
+        ended_at=now,
+        outcome=sent.outcome,
+    )
+    before = [
+        record.move(
+            "attempt",
+            attempt,
+            list(ATTEMPT_LIVE),
+            {"state": state, "outcome": sent.outcome.as_json()},
+            times={"ended_at": 0},
+        )
+    ]
+    seen = list(evidence)
+    if sent.answer.kind is AnswerKind.ANSWERED:
+        row = endings.answer_evidence(effect, attempt, sent.answer, sent.outcome)
+        before.append(record.new("evidence", row, {"observed_at": 0, "received_at": 0}))
+        seen.append(endings.evidence_view(row, now))
+    snap = snapshots.build(effect, contract, run, attempts=[*earlier, view], evidence=seen, now=now)
+    decision = decide(snap, contract, now)
+    data = {"attempt": str(attempt), "n": n, "outcome": sent.outcome.as_json()}
+    return endings.conclude(effect, decision, contract, now=now, before=before, data=data, bump=bool(seen))
+
+
+def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> None:
+    """An answer that came after its attempt was given up: evidence, never a change of state (invariant 6).
+
+    Reconciliation reads it first: the effect is due to be looked at now, unless it is settled.
+    """
+    stored = Attempt.objects.get(pk=attempt)
+    changes = []
+    if stored.state == AttemptState.LOST:
+        changes.append(
+            record.move(
+                "attempt",
+                attempt,
+                [AttemptState.LOST],
+                {"state": AttemptState.LATE, "outcome": sent.outcome.as_json()},
+            )
+        )
+    row = endings.answer_evidence(effect, attempt, sent.answer, sent.outcome)
+    changes.append(record.new("evidence", row, {"observed_at": 0, "received_at": 0}))
+    changes.append(record.move("effect", effect.pk, None, {}, times={"next_check_at": 0}, bump=True))
+    entry = Entry(EventKind.EVIDENCE_RECEIVED, {**endings.told_of(effect), "late": True}, changes)
+    record.commit(Commit(effect.workspace_id, effect.run_id, [entry]))
+
+
+def commit_or_keep(
+    commit: Callable[[], Any], effect: Effect, attempt: UUID, sent: Sent, now: datetime
+) -> bool:
+    """Commit an outcome; where somebody else was first, keep the answer as evidence. True if it was committed."""
+    try:
+        commit()
+    except (LostRace, StaleOwner):
+        if sent.answer.kind is AnswerKind.ANSWERED:
+            keep_late(effect, attempt, sent, now)
+        return False
+    return True
+
+
+def lost_after(contract: EffectContract) -> timedelta:
+    """How long after its commit an attempt is taken for lost."""
+    return contract.timeout + intents.ATTEMPT_GRACE

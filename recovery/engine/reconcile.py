@@ -1,0 +1,239 @@
+"""Finding out how an effect ended: read the authority, send again under the same key, or ask a person.
+
+Called by the sweep, by a doorbell, or by a person who presses "Check with … now". Everything is decided by
+``decide`` and guarded by the prior state, so any number of calls at once do no more than one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from recovery import failpoints
+from recovery.contract import EffectContract, registry
+from recovery.contract.readback import ReadbackAnswer, rows_json
+from recovery.engine import approvals, dispatch, endings, intents, outbound, snapshots
+from recovery.engine.decide import decide
+from recovery.engine.snapshot import Decision, Snapshot, Verb
+from runs import clock, record
+from runs.errors import IllegalMove, LostRace, NotUnknown, StaleVersion
+from runs.models import Attempt, Effect, Run
+from runs.models.base import new_id
+from runs.record import Act, Change, Commit, Committed, Entry
+from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKind, EvidenceKind
+
+log = logging.getLogger("recourse.reconcile")
+
+CHECKABLE = frozenset(
+    {EffectState.UNKNOWN, EffectState.ACCEPTED, EffectState.DISPUTED, EffectState.IN_FLIGHT}
+)
+"""States in which asking the dependency can tell something; settled effects are asked about late evidence only."""
+
+
+def reconcile(effect_id: UUID) -> str:
+    """Do the next thing about ``effect_id``. Returns what came of it, for the log."""
+    effect = Effect.objects.get(pk=effect_id)
+    contract = registry.effect_contract(effect.operation, effect.contract_version)
+    run = snapshots.run_of(effect)
+    now = clock.now()
+    if effect.state == EffectState.IN_FLIGHT:
+        lost = _lost(effect, contract, run, now)
+        if lost:
+            return lost
+    snap = snapshots.take(effect, contract, run, now)
+    decision = decide(snap, contract, now)
+    if decision.verb == Verb.READ_BACK:
+        _, seen, done = _ask(effect, contract, run, snap)
+        return seen if done else "another was first"
+    if decision.verb == Verb.RESEND:
+        return dispatch.send(effect, contract, run, earlier=snap.attempts, evidence=snap.evidence, consume=[])
+    if decision.verb == Verb.SEND:
+        return dispatch.dispatch(effect.pk)
+    if effect.state == EffectState.AWAITING_APPROVAL:
+        return _awaiting(effect, contract, decision, now)
+    return _carry_out(effect, contract, decision, now)
+
+
+def check(effect_id: UUID, *, actor: UUID, act: Act) -> tuple[dict[str, Any], Committed]:
+    """Ask the dependency now because a person wants to know. Reads only. Returns the evidence row and the commit.
+
+    Raises NotUnknown where nothing can be asked.
+    """
+    effect = Effect.objects.get(pk=effect_id)
+    contract = registry.effect_contract(effect.operation, effect.contract_version)
+    if contract.reconcile is None or not effect.attempts:
+        raise NotUnknown("there is no way to check", dependency=contract.dependency)
+    run = snapshots.run_of(effect)
+    snap = snapshots.take(effect, contract, run, clock.now())
+    row, _, done = _ask(effect, contract, run, snap, actor=actor, act=act)
+    assert done is not None
+    return row, done
+
+
+def lose(attempt_id: UUID) -> str:
+    """An attempt past its limit, or whose sender died, is lost: its effect is unknown (or known not sent)."""
+    attempt = Attempt.objects.select_related("effect").get(pk=attempt_id)
+    if attempt.state not in ATTEMPT_LIVE:
+        return attempt.state
+    effect = attempt.effect
+    contract = registry.effect_contract(effect.operation, effect.contract_version)
+    return _lost(effect, contract, snapshots.run_of(effect), clock.now()) or "still out"
+
+
+def _lost(effect: Effect, contract: EffectContract, run: Mapping[str, Any], now: datetime) -> str:
+    snap = snapshots.take(effect, contract, run, now)
+    live = [a for a in snap.attempts if a.state in ATTEMPT_LIVE]
+    if live and not any(not a.sender_alive or now >= a.expires_at for a in live):
+        return "in flight"
+    if not live:
+        # Its end was recorded and the effect's was not: cannot happen in one commit, so look at it as it stands.
+        decision = decide(snap, contract, now)
+        return _carry_out(effect, contract, decision, now)
+    last = live[-1]
+    unsent = contract.claims_before_send and last.state == AttemptState.COMMITTED
+    state = AttemptState.NOT_SENT if unsent else AttemptState.LOST
+    before = [record.move("attempt", last.id, [last.state], {"state": state}, times={"ended_at": 0})]
+    views = tuple(replace(a, state=state, ended_at=now) if a.id == last.id else a for a in snap.attempts)
+    decision = decide(replace(snap, attempts=views), contract, now)
+    if decision.verb == Verb.SETTLE and decision.settle_as == EffectState.NOT_APPLIED and not unsent:
+        decision = replace(decision, becomes=EffectState.UNKNOWN, verb=Verb.WAIT, not_before=now, settle_as=None)
+    why = "dead_sender" if not last.sender_alive else "limit_passed"
+    ended = endings.conclude(
+        effect, decision, contract, now=now, before=before, data={"attempt": str(last.id), "lost": why}
+    )
+    if not _commit(effect, [ended.entry]):
+        return "another was first"
+    return ended.effect.state
+
+
+def _ask(
+    effect: Effect,
+    contract: EffectContract,
+    run: Mapping[str, Any],
+    snap: Snapshot,
+    *,
+    actor: UUID | None = None,
+    act: Act | None = None,
+) -> tuple[dict[str, Any], str, Committed | None]:
+    """Read the authority, keep what it said, and carry out what follows, in one commit."""
+    readback = contract.reconcile
+    assert readback is not None
+    request = intents.load_request(effect)
+    where = intents.dependency(effect.workspace_id, contract.dependency)
+    first = min((a.committed_at for a in snap.attempts), default=None)
+    failpoints.hit("reconcile.before_ask")
+    if act is None:
+        connection.close()  # given back to the pool: none is held during the call
+    answer = readback.ask(
+        contract.port,
+        where.base_url,
+        request.params,
+        effect.sent_key,
+        body=effect.body.encode(),
+        first_sent_at=first,
+        authorization=outbound.authorization(where.credential),
+    )
+    failpoints.hit("reconcile.after_ask")
+    now = clock.now()
+    row = _evidence(effect, answer, now)
+    seen = replace(snap, evidence=(*snap.evidence, endings.evidence_view(row, now)))
+    decision = decide(seen, contract, now)
+    answered = answer.claim != Claim.UNAVAILABLE
+    if decision.verb in (Verb.READ_BACK, Verb.RESEND):
+        # Not in this commit: the next look does it. What is kept is that it is due now.
+        decision = replace(decision, verb=Verb.WAIT, not_before=now)
+    ended = endings.conclude(
+        effect,
+        decision,
+        contract,
+        now=now,
+        before=[record.new("evidence", row, {"received_at": 0})],
+        data={"evidence": str(row["id"]), "claim": row["claim"], "strength": row["strength"], "error": answer.error},
+        bump=answered,
+        extra={"checks": effect.checks + 1},
+    )
+    failpoints.hit("reconcile.before_commit")
+    facts = {"evidence": str(row["id"]), "claim": row["claim"], "state": ended.effect.state}
+    commit = Commit(effect.workspace_id, effect.run_id, [ended.entry], actor=actor, act=act, facts=facts)
+    try:
+        done = record.commit(commit)
+    except (LostRace, StaleVersion, IllegalMove):
+        if act is None:
+            return row, "another was first", None
+        return row, effect.state, _keep_only(effect, row, actor=actor, act=act)
+    return row, ended.effect.state, done
+
+
+def _keep_only(effect: Effect, row: dict[str, Any], *, actor: UUID | None, act: Act) -> Committed:
+    """The effect moved while a person's check was under way: keep what was read, decide nothing from it here."""
+    entry = Entry(
+        EventKind.EFFECT_CHECKED,
+        {**endings.told_of(effect), "evidence": str(row["id"]), "claim": row["claim"], "strength": row["strength"]},
+        [
+            record.new("evidence", row, {"received_at": 0}),
+            record.move("effect", effect.pk, None, {}, times={"next_check_at": 0}, bump=True),
+        ],
+    )
+    facts = {"evidence": str(row["id"]), "claim": row["claim"]}
+    return record.commit(Commit(effect.workspace_id, effect.run_id, [entry], actor=actor, act=act, facts=facts))
+
+
+def _evidence(effect: Effect, answer: ReadbackAnswer, now: datetime) -> dict[str, Any]:
+    return {
+        "id": new_id(),
+        "workspace_id": effect.workspace_id,
+        "run_id": effect.run_id,
+        "effect_id": effect.pk,
+        "kind": EvidenceKind.READBACK,
+        "claim": answer.claim,
+        "strength": answer.strength,
+        "facts": rows_json(answer.facts),
+        "detail": {
+            "item": answer.item,
+            "others": answer.others,
+            "error": answer.error,
+            "as_of": answer.as_of.isoformat() if answer.as_of else None,
+        },
+        "raw": answer.raw[: endings.RAW_KEPT].replace("\x00", "\ufffd"),
+        "digest": hashlib.sha256(answer.raw.encode()).hexdigest(),
+        # What it speaks of by their word, never later than we heard it.
+        "observed_at": min(answer.as_of or now, now),
+    }
+
+
+def _awaiting(effect: Effect, contract: EffectContract, decision: Decision, now: datetime) -> str:
+    """An effect that waits for signatures: only its own deadline ends it here."""
+    if decision.verb != Verb.SETTLE:
+        again = [record.move("effect", effect.pk, [effect.state], {"next_check_at": decision.not_before})]
+        _commit(effect, [Entry(EventKind.EFFECT_CHECKED, endings.told_of(effect), again)])
+        return decision.reason
+    ended = endings.conclude(effect, decision, contract, now=now, before=approvals.revoke(effect))
+    return ended.effect.state if _commit(effect, [ended.entry]) else "another was first"
+
+
+def _carry_out(effect: Effect, contract: EffectContract, decision: Decision, now: datetime) -> str:
+    """Record a decision that needs no call. The same decision as last time only moves the next look."""
+    before: list[Change] = []
+    ended = endings.conclude(effect, decision, contract, now=now, before=before)
+    return ended.effect.state if _commit(effect, [ended.entry]) else "another was first"
+
+
+def _commit(effect: Effect, entries: list[Entry]) -> bool:
+    try:
+        record.commit(Commit(effect.workspace_id, effect.run_id, entries))
+    except (LostRace, StaleVersion, IllegalMove):
+        return False
+    return True
+
+
+def look_again(run: Run, *, actor: UUID, act: Act) -> Committed:
+    """Wake a run because a person asks to look again; nothing outside changes."""
+    entry = Entry(EventKind.RUN_WOKEN, {"by": "person"}, [record.run_moves({}, times={"wake_at": 0})])
+    return record.commit(Commit(run.workspace_id, run.pk, [entry], actor=actor, act=act))

@@ -1,0 +1,54 @@
+"""Refusals of what people do about approvals and decisions, beside those of ``runs.errors``."""
+
+from __future__ import annotations
+
+from runs.errors import RunsError
+
+
+class TooLate(RunsError):
+    """The request was used: it was sent, and a signature cannot be taken back any more (R9)."""
+
+    code = "too_late"
+
+
+class AlreadyDone(RunsError):
+    """Somebody did this before, and nothing was done twice."""
+
+    code = "already_done"
+
+
+class NothingToWithdraw(RunsError):
+    """This person has no standing signature on the request."""
+
+    code = "nothing_to_withdraw"
+
+
+class NotRenewable(RunsError):
+    """Only a request that ran out, or that nobody can sign, is asked for again."""
+
+    code = "not_renewable"
+
+
+class DecisionWaiting(RunsError):
+    """A decision about this outcome waits for a second person."""
+
+    code = "decision_waiting"
+
+
+class ItemUnknown(RunsError):
+    """Happened in part needs a word on every item; one that is unknown keeps the whole unknown."""
+
+    code = "item_unknown"
+    status = 422
+
+
+class ClaimedByOther(RunsError):
+    """Somebody else has claimed this; it can be taken over knowingly."""
+
+    code = "claimed"
+
+
+class NotClaimed(RunsError):
+    """This person has not claimed it."""
+
+    code = "not_claimed"

@@ -1,0 +1,120 @@
+"""This process as a worker: one heartbeat row, renewed every 5 s by a thread of its own.
+
+The row says that the process lives, nothing more. It is not history: written by plain SQL, outside the record's
+writer, and no state depends on it but who may take a lease over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import threading
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, connection, connections
+
+from runs.models import Epoch
+from runs.models.base import new_id
+
+BEAT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who advances and sends: the worker's id, and the epoch its tokens carry."""
+
+    id: UUID
+    pool: str
+    epoch: int
+
+
+_lock = threading.Lock()
+_me: Me | None = None
+_pid: int | None = None
+
+
+@cache
+def code_version() -> str:
+    """A digest over the engine's and the contracts' source: another one means other code ("away")."""
+    whole = hashlib.sha256()
+    for app in ("runs", "recovery", "demo"):
+        for path in sorted(Path(settings.BASE_DIR, app).rglob("*.py")):
+            whole.update(path.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+def me(pool: str = "advance") -> Me:
+    """This process's worker; registers it and starts its heartbeat the first time (and anew after a fork)."""
+    global _me, _pid
+    with _lock:
+        if _me is None or _pid != os.getpid():
+            worker = new_id()
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "INSERT INTO runs_worker (id, pool, host, pid, code, started_at, seen_at)"
+                    " VALUES (%s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp())",
+                    [worker, pool, socket.gethostname(), os.getpid(), code_version()],
+                )
+            epoch = Epoch.objects.order_by("-id").values_list("id", flat=True)[0]
+            _me, _pid = Me(worker, pool, epoch), os.getpid()
+            threading.Thread(target=_beat, args=(worker,), name="heartbeat", daemon=True).start()
+        return _me
+
+
+_stop = threading.Event()
+
+
+def _beat(worker: UUID) -> None:
+    while not _stop.wait(BEAT_SECONDS):
+        try:
+            beat(worker)
+        except DatabaseError:
+            # The record is away. A worker that cannot say it lives is rightly taken for dead; try again next time.
+            connections.close_all()
+
+
+def beat(worker: UUID) -> None:
+    """Renew the heartbeat of ``worker`` now."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE runs_worker SET seen_at = clock_timestamp() WHERE id = %s", [worker])
+
+
+def leave() -> None:
+    """Say goodbye: leases of this process are free at once. For an orderly stop."""
+    global _me
+    if _me is not None and _pid == os.getpid():
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE runs_worker SET seen_at = '-infinity' WHERE id = %s", [_me.id])
+        _me = None
+
+
+def bury_dead_here() -> int:
+    """Free at once the leases of workers of this host whose process is gone. Returns how many were found.
+
+    Only a shortcut: a worker elsewhere, or one whose pid was taken by another process, is found by its silence.
+    """
+    host = socket.gethostname()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, pid FROM runs_worker WHERE host = %s AND seen_at > clock_timestamp() - interval '1 hour'", [host]
+        )
+        gone = [worker for worker, pid in cursor.fetchall() if not _runs(pid)]
+        if gone:
+            cursor.execute("UPDATE runs_worker SET seen_at = '-infinity' WHERE id = ANY(%s)", [gone])
+        cursor.execute("DELETE FROM runs_worker WHERE seen_at < clock_timestamp() - interval '1 day' AND seen_at > '-infinity'")
+    return len(gone)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,38 @@
+"""A GET to a provider: what it says has happened, as late or as silent as the dial makes it."""
+
+import json
+from typing import Final
+
+from recovery.sandbox.clock import SECOND, iso, now_us
+from recovery.sandbox.dials import Dials
+from recovery.sandbox.providers.base import Provider
+from recovery.sandbox.store import Store
+from recovery.sandbox.wire import Reply, answer, error
+
+PAGE: Final = 100
+
+
+def read_back(store: Store, dials: Dials, provider: Provider, query: dict[str, str]) -> Reply:
+    """The provider's items that match `query`, oldest first, at most a page.
+
+    `as_of` is the moment up to which the answer is complete: now, less the lag.
+    """
+    dial = dials.claim_readback(provider.name)
+    if dial.readback == "down":
+        return error(503, "unavailable", "readback is down")
+    allowed = " or ".join(provider.filters)
+    if unknown := [name for name in query if name not in provider.filters]:
+        return error(400, "unknown_parameter", f"{unknown[0]} is not known here; use {allowed}")
+    if not query or not all(query.values()):
+        return error(400, "missing_parameter", f"give {allowed}")
+    as_of = now_us() - int(dial.lag * SECOND)
+    # `reference` is the key as it was sent; the other filter is what the effect is about.
+    where = {"key" if name == "reference" else "subject": value for name, value in query.items()}
+    conditions = "".join(f" and {column} = ?" for column in where)
+    rows = store.rows(
+        f"select item from effects where provider = ? and applied_at <= ?{conditions}"
+        f" order by seq limit {PAGE + 1}",
+        (provider.name, as_of, *where.values()),
+    )
+    data = [json.loads(row["item"]) for row in rows[:PAGE]]
+    return answer(200, {"data": data, "has_more": len(rows) > PAGE, "as_of": iso(as_of)})

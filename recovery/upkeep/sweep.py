@@ -1,0 +1,126 @@
+"""The sweep: each second, what is due by the record is rung again. Nothing is lost with a lost message.
+
+One process at a time does it, by an advisory lock. It pages, and whoever is rung checks again under the lock. Rings
+are remembered for a while, so that a call under way is not rung each second.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Now
+
+from recovery import bells
+from recovery.engine import approvals, workers
+from runs import clock, record
+from runs.errors import RunsError
+from runs.models import Attempt, Effect, EffectLink, Run, Worker
+from runs.record import DEAD_AFTER, Commit, Entry
+from runs.states import ATTEMPT_LIVE, EFFECT_SETTLED, RUN_ENDED, EffectState, EventKind, RunState
+
+log = logging.getLogger("recourse.sweep")
+
+PAGE = 500
+RING_AGAIN = {"advance": 3.0, "dispatch": 3.0, "reconcile": 20.0, "lose": 3.0}
+"""Seconds before the same row is rung again."""
+
+LOCK = 7_265_636_875
+"""Key of the advisory lock that makes the sweep one."""
+
+
+@dataclass(slots=True)
+class Sweep:
+    """What this process has rung lately, by task and row."""
+
+    rung: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def run_once(self) -> dict[str, int]:
+        """One pass. Returns counts by what was done."""
+        now = clock.now()
+        counts = {
+            "buried": workers.bury_dead_here(),
+            "runs": self._due_runs(now),
+            "orphans": self._orphans(),
+            "attempts": self._lost_attempts(now),
+            "ready": self._ready(now),
+            "checks": self._to_check(now),
+            "links": self._links(),
+            "expired": approvals.expire_due(now, PAGE),
+        }
+        self._forget()
+        return counts
+
+    def _ring(self, task: str, *args: str) -> int:
+        mark = (task, args[-1])
+        if time.monotonic() - self.rung.get(mark, -1e9) < RING_AGAIN[task]:
+            return 0
+        if bells.publish(task, *args):
+            self.rung[mark] = time.monotonic()
+            return 1
+        return 0
+
+    def _forget(self) -> None:
+        horizon = time.monotonic() - max(RING_AGAIN.values())
+        for mark in [m for m, at in self.rung.items() if at < horizon]:
+            del self.rung[mark]
+
+    def _due_runs(self, now: datetime) -> int:
+        due = Run.objects.filter(wake_at__lte=now, lease_owner=None).order_by("wake_at")
+        rows = due.values_list("workspace_id", "id")[:PAGE]
+        return sum(self._ring("advance", str(workspace), str(run)) for workspace, run in rows)
+
+    def _orphans(self) -> int:
+        """Runs whose owner is dead."""
+        alive = Worker.objects.filter(pk=OuterRef("lease_owner"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER))
+        left = Run.objects.filter(lease_owner__isnull=False).filter(~Exists(alive)).exclude(state__in=RUN_ENDED)
+        rows = left.values_list("workspace_id", "id")[:PAGE]
+        return sum(self._ring("advance", str(workspace), str(run)) for workspace, run in rows)
+
+    def _lost_attempts(self, now: datetime) -> int:
+        alive = Worker.objects.filter(pk=OuterRef("worker"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER))
+        live = Attempt.objects.filter(state__in=list(ATTEMPT_LIVE))
+        gone = live.filter(Q(expires_at__lte=now) | ~Exists(alive)).order_by("expires_at")
+        return sum(self._ring("lose", str(pk)) for pk in gone.values_list("pk", flat=True)[:PAGE])
+
+    def _ready(self, now: datetime) -> int:
+        ready = Effect.objects.filter(state=EffectState.READY).filter(Q(not_before__lte=now) | Q(not_before=None))
+        rows = ready.order_by(F("not_before").asc(nulls_first=True)).values_list("pk", flat=True)[:PAGE]
+        return sum(self._ring("dispatch", str(pk)) for pk in rows)
+
+    def _to_check(self, now: datetime) -> int:
+        due = Effect.objects.filter(next_check_at__lte=now).order_by("next_check_at")
+        return sum(self._ring("reconcile", str(pk)) for pk in due.values_list("pk", flat=True)[:PAGE])
+
+    def _links(self) -> int:
+        """Runs that wait on another run's effect that is settled now."""
+        rows = EffectLink.objects.filter(
+            effect__state__in=list(EFFECT_SETTLED), run__state=RunState.WAITING, run__wake_at=None
+        ).values_list("workspace_id", "run_id")[:PAGE]
+        woken = 0
+        for workspace, run in set(rows):
+            change = record.run_moves({}, prior=[RunState.WAITING], times={"wake_at": 0})
+            entry = Entry(EventKind.RUN_WOKEN, {"by": "another run's effect"}, [change])
+            woken += _try(lambda w=workspace, r=run, e=entry: record.commit(Commit(w, r, [e])))  # type: ignore[misc]
+        return woken
+
+
+def _try(commit: Callable[[], object]) -> int:
+    try:
+        commit()
+    except RunsError as error:
+        log.info("sweep: %s", error)
+        return 0
+    return 1
+
+
+def is_the_one() -> bool:
+    """Take the advisory lock on this connection; False while another process has it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+        return bool(cursor.fetchone()[0])

@@ -1,0 +1,47 @@
+"""The record's tables. Reading is the ORM's; every write of state goes through ``runs.record``."""
+
+from runs.models.approval import Approval, Signature
+from runs.models.dependency import Capacity, ClockShift, Dependency, Epoch, Transition, Worker
+from runs.models.effect import Attempt, Effect, EffectLink, Evidence, Verdict
+from runs.models.event import Action, Event
+from runs.models.review import Review, Severity
+from runs.models.run import Checkpoint, Run, Signal
+from runs.models.workspace import (
+    ApiToken,
+    Environment,
+    Group,
+    Person,
+    Workspace,
+    WorkspaceGroupPermission,
+    WorkspaceUserPermission,
+)
+
+__all__ = [
+    "Action",
+    "ApiToken",
+    "Approval",
+    "Attempt",
+    "Capacity",
+    "Checkpoint",
+    "ClockShift",
+    "Dependency",
+    "Effect",
+    "EffectLink",
+    "Environment",
+    "Epoch",
+    "Event",
+    "Evidence",
+    "Group",
+    "Person",
+    "Review",
+    "Run",
+    "Severity",
+    "Signal",
+    "Signature",
+    "Transition",
+    "Verdict",
+    "Worker",
+    "Workspace",
+    "WorkspaceGroupPermission",
+    "WorkspaceUserPermission",
+]

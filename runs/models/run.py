@@ -1,0 +1,139 @@
+"""Runs, their signals and their checkpoints."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Cast, Right
+
+from runs.constraints import SameWorkspace
+from runs.models.base import Row, choices_check
+from runs.models.workspace import Person
+from runs.states import RUN_ENDED, RunState, WaitingOn
+
+
+class Run(Row):
+    """One execution of a run type. Its data lives only in its checkpoints; its row is the head of its chain.
+
+    ``wake_at`` is when a worker should look at it: due now, a timer, a deadline. ``gate`` is the stored list of
+    decisions that the screens show. ``version`` rises only for what a person might decide differently on.
+    """
+
+    type = models.CharField(max_length=120)
+    type_version = models.PositiveIntegerField()
+    contract_digest = models.CharField(max_length=64)
+    title = models.CharField(max_length=300)
+    goal = models.CharField(max_length=500, blank=True)
+    principal = models.CharField(max_length=200)
+    started_by = models.ForeignKey(
+        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    references = ArrayField(models.CharField(max_length=120), default=list)
+    priority = models.SmallIntegerField(default=0)
+    deadline = models.DateTimeField(null=True)
+    state = models.CharField(max_length=24, choices=RunState)
+    waiting_on = models.CharField(max_length=24, choices=WaitingOn, blank=True)
+    wait_event = models.CharField(max_length=120, blank=True)
+    wake_at = models.DateTimeField(null=True)
+    step = models.CharField(max_length=120, blank=True)
+    gate = models.JSONField(default=list)
+    version = models.PositiveIntegerField(default=1)
+    token = models.BigIntegerField(default=0)
+    lease_owner = models.UUIDField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    head_seq = models.PositiveIntegerField(default=0)
+    head_hash = models.CharField(max_length=64, default="")
+    checkpoint_seq = models.PositiveIntegerField(default=0)
+    cancel_asked_at = models.DateTimeField(null=True)
+    cancel_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    cancel_reason = models.TextField(blank=True)
+    accepted_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    ended_how = models.JSONField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "id"], name="run_workspace_id"),
+            choices_check("state", RunState, "run_state_known"),
+            models.CheckConstraint(
+                condition=Q(state__in=sorted(RUN_ENDED), ended_at__isnull=False)
+                | (~Q(state__in=sorted(RUN_ENDED)) & Q(ended_at__isnull=True)),
+                name="run_ended_at_iff_ended",
+            ),
+            models.CheckConstraint(
+                condition=(Q(state=RunState.WAITING) & ~Q(waiting_on="")) | ~Q(state=RunState.WAITING),
+                name="run_waiting_says_on_what",
+            ),
+        ]
+        indexes: ClassVar = [
+            # queries.runs: newest first, filtered by state or type
+            models.Index(fields=["workspace", "state", "-id"], name="run_by_state"),
+            models.Index(fields=["workspace", "type", "-id"], name="run_by_type"),
+            models.Index(
+                fields=["workspace", "waiting_on", "-id"], name="run_by_wait", condition=Q(state=RunState.WAITING)
+            ),
+            # queries.runs: search by business reference (btree_gin), by the last 8 hex digits of the id
+            GinIndex(fields=["workspace", "references"], name="run_references"),
+            models.Index(F("workspace"), Right(Cast("id", models.TextField()), 8), name="run_by_tail"),
+            # upkeep/sweep.py: what is due
+            models.Index(fields=["wake_at"], name="run_due", condition=Q(wake_at__isnull=False)),
+            # upkeep/sweep.py: runs of dead workers
+            models.Index(fields=["lease_owner"], name="run_leased", condition=Q(lease_owner__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}"
+
+    @property
+    def ended(self) -> bool:
+        return self.state in RUN_ENDED
+
+
+class Signal(Row):
+    """A named event sent to a run; kept, consumed once by the run that waits for it."""
+
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="signals", db_constraint=False, db_index=False)
+    name = models.CharField(max_length=120)
+    payload = models.JSONField()
+    sender = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    received_at = models.DateTimeField()
+    consumed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [SameWorkspace(field="run", name="signal_same_workspace")]
+        indexes: ClassVar = [
+            models.Index(fields=["run", "id"], name="signal_waiting", condition=Q(consumed_at__isnull=True))
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} for {self.run_id}"
+
+
+class Checkpoint(models.Model):
+    """One sealed checkpoint: what another process needs to go on safely (PostgreSQL tier)."""
+
+    id = models.BigAutoField(primary_key=True)
+    workspace = models.ForeignKey("runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="checkpoints", db_constraint=False, db_index=False
+    )
+    seq = models.PositiveIntegerField()
+    why = models.CharField(max_length=60)
+    schema = models.PositiveSmallIntegerField()
+    sealed = models.BinaryField()
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the sealed bytes.")
+    size = models.PositiveIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "seq"], name="checkpoint_once"),
+            SameWorkspace(field="run", name="checkpoint_same_workspace"),
+        ]
+
+    def __str__(self) -> str:
+        return f"checkpoint {self.seq} of {self.run_id}"

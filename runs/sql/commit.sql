@@ -1,0 +1,253 @@
+-- The record's writer: one call is one transaction's worth of change. Made by runs/sql/install.py, which fills in
+-- the branch of each table. Refusals have SQLSTATEs of our own, mapped in runs/record.py:
+--   RC001 stale owner   RC002 stale version   RC003 illegal move   RC004 lost race (prior state differs)
+--   RC005 no permit     RC006 action id with another body   RC007 action in flight   RC404 no such run
+
+CREATE OR REPLACE FUNCTION runs_now() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
+    SELECT clock_timestamp() + COALESCE((SELECT shift FROM runs_clockshift WHERE id = 1), interval '0')
+$$;
+
+-- {"settled_at": 0, "expires_at": 20} -> the same keys as instants, counted in seconds from p_now
+CREATE OR REPLACE FUNCTION runs_times(p_times jsonb, p_now timestamptz) RETURNS jsonb LANGUAGE sql STABLE AS $$
+    SELECT COALESCE(jsonb_object_agg(key, p_now + make_interval(secs => value::float8)), '{}'::jsonb)
+    FROM jsonb_each_text(p_times)
+$$;
+
+CREATE OR REPLACE FUNCTION runs_must_be_legal(p_thing text, p_source text, p_target text) RETURNS void
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    PERFORM 1 FROM runs_transition WHERE thing = p_thing AND source = p_source AND target = p_target;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'a % does not go from "%" to "%"', p_thing, p_source, p_target USING ERRCODE = 'RC003',
+            DETAIL = jsonb_build_object('thing', p_thing, 'source', p_source, 'target', p_target)::text;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION runs_commit(p jsonb, p_sealed bytea DEFAULT NULL) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+    v_now timestamptz;
+    v_at text;
+    v_run runs_run;
+    v_old runs_run;
+    v_ws uuid := (p->>'workspace')::uuid;
+    v_run_id uuid := (p->>'run')::uuid;
+    v_act jsonb := p->'action';
+    v_seen jsonb;
+    v_entry jsonb;
+    v_change jsonb;
+    v_set jsonb;
+    v_moves jsonb;
+    v_text text;
+    v_seq int;
+    v_prev text;
+    v_first int;
+    v_source text;
+    v_dep uuid;
+    v_deps uuid[] := '{}';
+    v_deltas int[] := '{}';
+    v_permit record;
+    v_alive boolean;
+    v_wake timestamptz;
+    v_result jsonb;
+    {{declare}}
+BEGIN
+    -- 1. The same action id counts once (invariant 15).
+    IF v_act IS NOT NULL AND jsonb_typeof(v_act) = 'object' THEN
+        IF NOT pg_try_advisory_xact_lock(hashtextextended((v_act->>'id') || (v_act->>'route') || (p->>'actor'), 0)) THEN
+            RAISE EXCEPTION 'the same action is being carried out now' USING ERRCODE = 'RC007';
+        END IF;
+        SELECT jsonb_build_object('result', a.result, 'digest', a.digest) INTO v_seen FROM runs_action a
+        WHERE a.workspace_id = v_ws AND a.actor_id = (p->>'actor')::uuid
+          AND a.route = v_act->>'route' AND a.id = (v_act->>'id')::uuid;
+        IF FOUND THEN
+            IF v_seen->>'digest' <> v_act->>'digest' THEN
+                RAISE EXCEPTION 'this action id was used for something else' USING ERRCODE = 'RC006';
+            END IF;
+            RETURN (v_seen->'result') || '{"replayed": true}';
+        END IF;
+    ELSE
+        v_act := NULL;
+    END IF;
+
+    -- 2. The run's row is locked first; every other row of it is then ours. Time is read under the lock.
+    IF v_run_id IS NULL THEN
+        SELECT head_seq, head_hash INTO v_seq, v_prev FROM runs_workspace WHERE id = v_ws FOR NO KEY UPDATE;
+        IF NOT FOUND THEN RAISE EXCEPTION 'no workspace %', v_ws USING ERRCODE = 'RC404'; END IF;
+        v_now := runs_now();
+    ELSIF p ? 'create' THEN
+        v_now := runs_now();
+        v_run := jsonb_populate_record(NULL::runs_run, (p->'create') || runs_times(p->'create_times', v_now));
+        PERFORM runs_must_be_legal('run', '', v_run.state);
+        INSERT INTO runs_run SELECT v_run.*;
+        v_seq := 0;
+        v_prev := '';
+    ELSE
+        SELECT * INTO v_run FROM runs_run WHERE id = v_run_id AND workspace_id = v_ws FOR NO KEY UPDATE;
+        IF NOT FOUND THEN RAISE EXCEPTION 'no run %', v_run_id USING ERRCODE = 'RC404'; END IF;
+        v_now := runs_now();
+        v_seq := v_run.head_seq;
+        v_prev := v_run.head_hash;
+    END IF;
+    v_old := v_run;
+    v_first := v_seq + 1;
+    v_at := to_char(v_now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
+
+    -- 3. Who may write: the owner of the lease by its token, a person by the version seen.
+    IF p ? 'lease' THEN
+        IF v_run.ended_at IS NOT NULL OR v_run.state = 'quarantined' THEN
+            RETURN jsonb_build_object('refused', v_run.state);
+        END IF;
+        IF v_run.lease_owner IS NOT NULL THEN
+            SELECT seen_at > clock_timestamp() - make_interval(secs => (p->'lease'->>'dead_after')::float8) INTO v_alive
+            FROM runs_worker WHERE id = v_run.lease_owner;
+            IF COALESCE(v_alive, false) THEN RETURN jsonb_build_object('refused', 'leased'); END IF;
+        ELSIF v_run.wake_at IS NULL OR v_run.wake_at > v_now THEN
+            RETURN jsonb_build_object('refused', 'not_due');
+        END IF;
+        -- A token grows at each hand-over; the epoch in its high bits fences what a restore left behind.
+        v_run.token := greatest(v_run.token, (p->'lease'->>'epoch')::bigint << 40) + 1;
+        v_run.tries := v_run.tries + 1;
+        v_run.lease_owner := (p->'lease'->>'worker')::uuid;
+        v_run.wake_at := NULL;
+        IF v_run.state <> 'cancelling' THEN
+            v_run.state := 'running';
+            v_run.waiting_on := '';
+        END IF;
+    ELSIF p ? 'token' THEN
+        IF v_run.token <> (p->>'token')::bigint OR v_run.lease_owner IS NULL THEN
+            RAISE EXCEPTION 'token % is not the owner''s', p->>'token' USING ERRCODE = 'RC001',
+                DETAIL = jsonb_build_object('token', (p->>'token')::bigint, 'now', v_run.token)::text;
+        END IF;
+    END IF;
+    IF p ? 'version' AND (p->>'version')::int <> v_run.version THEN
+        RAISE EXCEPTION 'version % is not current', p->>'version' USING ERRCODE = 'RC002',
+            DETAIL = jsonb_build_object('thing', 'run', 'seen', (p->>'version')::int, 'now', v_run.version)::text;
+    END IF;
+
+    -- 4. The entries: each is one event and the changes it covers, guarded by their prior state.
+    FOR v_entry IN SELECT * FROM jsonb_array_elements(p->'entries') LOOP
+        v_moves := '[]'::jsonb;
+        FOR v_change IN SELECT * FROM jsonb_array_elements(v_entry->'changes') LOOP
+            v_set := COALESCE(v_change->'set', '{}') || CASE WHEN v_change ? 'times'
+                THEN runs_times(v_change->'times', v_now) ELSE '{}'::jsonb END;
+            CASE v_change->>'t'
+            WHEN 'run' THEN
+                v_source := v_run.state;
+                IF v_change ? 'prior' AND NOT (v_change->'prior' ? v_source) THEN
+                    RAISE EXCEPTION 'the run is %', v_source USING ERRCODE = 'RC004',
+                        DETAIL = jsonb_build_object('thing', 'run', 'id', v_run_id, 'state', v_source)::text;
+                END IF;
+                v_wake := v_run.wake_at;
+                v_run := jsonb_populate_record(v_run, v_set);
+                IF v_change->>'soonest' = 'true' THEN
+                    -- What woke it while its owner was at work is not slept over.
+                    v_run.wake_at := least(v_wake, v_run.wake_at);
+                END IF;
+                IF v_run.state <> v_source THEN
+                    PERFORM runs_must_be_legal('run', v_source, v_run.state);
+                    v_moves := v_moves || jsonb_build_object('t', 'run', 'id', v_run_id, 'from', v_source, 'to', v_run.state);
+                END IF;
+                IF v_change->>'bump' = 'true' THEN v_run.version := v_old.version + 1; END IF;
+            WHEN 'reckon' THEN
+                -- What the run waits for, from its effects as they stand now, under its lock: two effects that settle
+                -- at once cannot both take the other for open. Nothing open: it is due.
+                SELECT CASE WHEN bool_or(state IN ('unknown', 'disputed')) THEN 'unknown'
+                            WHEN bool_or(state = 'awaiting_approval') THEN 'approval'
+                            WHEN count(*) > 0 THEN 'in_flight' ELSE '' END
+                INTO v_source FROM runs_effect
+                WHERE run_id = v_run_id AND state IN ({{effect_open}});
+                IF v_run.ended_at IS NOT NULL OR (p ? 'token' AND v_run.lease_owner IS NOT NULL) THEN
+                    NULL; -- over, or its owner is at work and looks for itself
+                ELSIF v_source = '' OR v_change->>'wake' = 'true' THEN
+                    v_run.wake_at := least(COALESCE(v_run.wake_at, v_now), v_now);
+                ELSIF v_run.state = 'waiting' AND v_run.waiting_on NOT IN ('timer', 'event') THEN
+                    v_run.waiting_on := v_source;
+                END IF;
+            WHEN 'close_reviews' THEN
+                FOR r_review IN
+                    UPDATE runs_review SET state = 'closed', closed_at = v_now
+                    WHERE run_id = v_run_id AND workspace_id = v_ws AND state = 'open'
+                      AND subject = (v_change->>'subject')::uuid
+                      AND (NOT v_change ? 'kinds' OR v_change->'kinds' ? kind) RETURNING *
+                LOOP
+                    v_moves := v_moves || jsonb_build_object('t', 'review', 'id', r_review.id, 'from', 'open', 'to', 'closed');
+                END LOOP;
+{{branches}}
+            ELSE
+                RAISE EXCEPTION 'unknown kind of row: %', v_change->>'t' USING ERRCODE = 'RC003';
+            END CASE;
+        END LOOP;
+        IF p ? 'lease' AND v_run.state <> v_old.state AND v_moves = '[]'::jsonb THEN
+            PERFORM runs_must_be_legal('run', v_old.state, v_run.state);
+            v_moves := jsonb_build_array(jsonb_build_object('t', 'run', 'id', v_run_id, 'from', v_old.state, 'to', v_run.state));
+        END IF;
+        IF p ? 'create' AND v_seq = 0 THEN
+            v_moves := jsonb_build_array(jsonb_build_object('t', 'run', 'id', v_run_id, 'from', '', 'to', v_run.state)) || v_moves;
+        END IF;
+
+        -- 5. The event: its stored text names the previous hash, and the hash covers the text byte for byte.
+        v_seq := v_seq + 1;
+        v_text := jsonb_build_object(
+            'v', 1, 'workspace', v_ws, 'run', v_run_id, 'seq', v_seq, 'prev', v_prev, 'at', v_at,
+            'kind', v_entry->>'kind', 'actor', p->'actor', 'behalf', p->'behalf', 'action', v_act->'id',
+            'reason', p->'reason', 'token', CASE WHEN p ? 'token' OR p ? 'lease' THEN v_run.token END,
+            'moves', v_moves, 'data', COALESCE(v_entry->'data', '{}'))::text;
+        v_prev := encode(sha256(convert_to(v_text, 'UTF8')), 'hex');
+        INSERT INTO runs_event (workspace_id, run_id, seq, kind, actor_id, at, text, hash)
+        VALUES (v_ws, v_run_id, v_seq, v_entry->>'kind', (p->>'actor')::uuid, v_now, v_text, v_prev);
+    END LOOP;
+
+    -- 6. The checkpoint, in sequence.
+    IF p_sealed IS NOT NULL THEN
+        IF (p->'checkpoint'->>'seq')::int <> v_run.checkpoint_seq + 1 THEN
+            RAISE EXCEPTION 'checkpoint % does not follow %', p->'checkpoint'->>'seq', v_run.checkpoint_seq
+                USING ERRCODE = 'RC001';
+        END IF;
+        v_run.checkpoint_seq := v_run.checkpoint_seq + 1;
+        INSERT INTO runs_checkpoint (workspace_id, run_id, seq, why, schema, sealed, digest, size, at)
+        VALUES (v_ws, v_run_id, v_run.checkpoint_seq, p->'checkpoint'->>'why', (p->'checkpoint'->>'schema')::int,
+                p_sealed, encode(sha256(p_sealed), 'hex'), length(p_sealed), v_now);
+    END IF;
+
+    -- 7. The head moves with everything else.
+    IF v_run_id IS NULL THEN
+        UPDATE runs_workspace SET head_seq = v_seq, head_hash = v_prev WHERE id = v_ws;
+    ELSE
+        IF v_run.state <> v_old.state OR v_run.waiting_on <> v_old.waiting_on THEN
+            v_run.version := v_old.version + 1;
+        END IF;
+        IF v_run.state <> v_old.state AND v_run.ended_at IS NOT NULL AND v_run.state <> 'completed_unresolved' THEN
+            -- Nothing ends while something of it is in flight, accepted, unknown or disputed (invariants 4 and 7).
+            PERFORM 1 FROM runs_effect WHERE run_id = v_run_id AND state IN ({{effect_blocks_end}});
+            IF FOUND THEN
+                RAISE EXCEPTION 'a run does not end as % with an open effect', v_run.state USING ERRCODE = 'RC003';
+            END IF;
+        END IF;
+        v_run.head_seq := v_seq;
+        v_run.head_hash := v_prev;
+        UPDATE runs_run SET ({{run_columns}}) = ROW({{run_values}}) WHERE id = v_run_id;
+    END IF;
+    v_result := jsonb_build_object('at', v_at, 'first', v_first, 'last', v_seq);
+    IF v_act IS NOT NULL THEN
+        v_result := v_result || jsonb_build_object('run', v_run_id, 'facts', COALESCE(v_act->'facts', '{}'));
+        INSERT INTO runs_action (workspace_id, actor_id, route, id, digest, result, at)
+        VALUES (v_ws, (p->>'actor')::uuid, v_act->>'route', (v_act->>'id')::uuid, v_act->>'digest', v_result, v_now);
+    END IF;
+
+    -- 8. Permits last, in order of id: the only rows that runs share.
+    FOR v_permit IN
+        SELECT d.capacity_id AS id, sum(x.delta) AS delta
+        FROM unnest(v_deps, v_deltas) AS x(dep, delta) JOIN runs_dependency d ON d.id = x.dep
+        GROUP BY d.capacity_id HAVING sum(x.delta) <> 0 ORDER BY d.capacity_id
+    LOOP
+        UPDATE runs_capacity SET in_flight = greatest(in_flight + v_permit.delta, 0)
+        WHERE id = v_permit.id AND (v_permit.delta < 0 OR in_flight + v_permit.delta <= max_in_flight);
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'no permit is free' USING ERRCODE = 'RC005';
+        END IF;
+    END LOOP;
+    IF v_run_id IS NOT NULL THEN
+        v_result := v_result || jsonb_build_object('row', to_jsonb(v_run));
+    END IF;
+    RETURN v_result;
+END $$;

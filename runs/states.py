@@ -1,0 +1,315 @@
+"""Every state, every legal move, every kind of event. Pure: no database, no import of ours.
+
+The database's transition table, the diagrams in ``docs/architecture.md`` and the pair-by-pair test are made
+from this module; nothing else lists a state. ``START`` is the source of a row that is being inserted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db.models import TextChoices
+
+START: Final = ""
+
+
+class RunState(TextChoices):
+    """One execution of a run type (DESIGN section 4)."""
+
+    ACCEPTED = "accepted"  # entered by accept; left by the first worker that takes the lease
+    RUNNING = "running"  # entered with a lease; left when the run waits, ends or is quarantined
+    WAITING = "waiting"  # entered by a worker that has nothing to do now; left when woken
+    QUARANTINED = "quarantined"  # entered when a step raises or three tries bring no progress; left by a person
+    CANCELLING = "cancelling"  # entered by a cancel request; left when nothing is in flight or unknown
+    COMPLETED = "completed"  # ended: every required effect verified
+    COMPLETED_UNRESOLVED = "completed_unresolved"  # ended by a person, what is unresolved is listed
+    FAILED = "failed"  # ended: the steps said so
+    CANCELLED = "cancelled"  # ended: cancelled, nothing left in flight
+    EXPIRED = "expired"  # ended: the run's own deadline passed
+
+
+RUN_ENDED: Final = frozenset(
+    {
+        RunState.COMPLETED,
+        RunState.COMPLETED_UNRESOLVED,
+        RunState.FAILED,
+        RunState.CANCELLED,
+        RunState.EXPIRED,
+    }
+)
+
+
+class WaitingOn(TextChoices):
+    """What a waiting run waits for; the most urgent one when there are several."""
+
+    TIMER = "timer"
+    EVENT = "event"
+    APPROVAL = "approval"
+    UNKNOWN = "unknown"
+    IN_FLIGHT = "in_flight"
+    DEPENDENCY = "dependency"
+    PERSON = "person"
+    VERSION_MISSING = "version_missing"
+
+
+class EffectState(TextChoices):
+    """One logical external change."""
+
+    AWAITING_APPROVAL = "awaiting_approval"  # entered when the contract asks for signatures; left by them
+    READY = "ready"  # may be sent as soon as a sender claims it
+    IN_FLIGHT = "in_flight"  # an attempt is committed; its answer is not
+    ACCEPTED = "accepted"  # the other side took it and will say later
+    UNKNOWN = "unknown"  # sent, and nobody knows; only evidence ends it
+    PARTIAL = "partial"  # happened in part, every item known
+    DISPUTED = "disputed"  # evidence contradicts; only a person ends it
+    SUCCEEDED = "succeeded"  # settled: it happened
+    REJECTED = "rejected"  # settled: refused by the other side
+    DECLINED = "declined"  # settled: not signed
+    NOT_APPLIED = "not_applied"  # settled: known not to have happened
+    CANCELLED = "cancelled"  # settled: cancelled before sending
+    EXPIRED = "expired"  # settled: its deadline passed unsent
+
+
+EFFECT_SETTLED: Final = frozenset(
+    {
+        EffectState.SUCCEEDED,
+        EffectState.REJECTED,
+        EffectState.DECLINED,
+        EffectState.NOT_APPLIED,
+        EffectState.CANCELLED,
+        EffectState.EXPIRED,
+    }
+)
+"""States that end an effect; ``then`` is called when all effects of a Perform are here (or partial)."""
+
+EFFECT_FREES_KEY: Final = EFFECT_SETTLED - {EffectState.SUCCEEDED}
+"""After these the step may ask again: a new effect, next generation of the same key."""
+
+EFFECT_BLOCKS_END: Final = frozenset(
+    {EffectState.IN_FLIGHT, EffectState.ACCEPTED, EffectState.UNKNOWN, EffectState.DISPUTED}
+)
+"""A run does not end as completed, failed or cancelled while one of its effects is here (invariants 4 and 7)."""
+
+EFFECT_OPEN: Final = frozenset(set(EffectState) - EFFECT_SETTLED - {EffectState.PARTIAL})
+
+
+class AttemptState(TextChoices):
+    """One try to carry an effect out."""
+
+    COMMITTED = "committed"  # recorded before any byte left (invariant 2)
+    CLAIMED = "claimed"  # recorded again right before the send, where neither key nor readback exists
+    ANSWERED = "answered"  # an answer was read and recorded
+    LOST = "lost"  # sent or possibly sent; no answer
+    NOT_SENT = "not_sent"  # known not to have left
+    LATE = "late"  # its answer came after another fact had settled the effect
+
+
+ATTEMPT_LIVE: Final = frozenset({AttemptState.COMMITTED, AttemptState.CLAIMED})
+
+
+class ApprovalState(TextChoices):
+    """A request for signatures."""
+
+    PENDING = "pending"
+    GRANTED = "granted"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"
+    REVOKED = "revoked"
+    CONSUMED = "consumed"
+    UNSATISFIABLE = "unsatisfiable"
+
+
+class SignatureState(TextChoices):
+    """One person's answer to an approval."""
+
+    SIGNED = "signed"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+
+
+class VerdictState(TextChoices):
+    """A person's decision about an outcome nobody knows."""
+
+    PROPOSED = "proposed"
+    RECORDED = "recorded"
+    REFUSED = "refused"
+
+
+class VerdictSays(TextChoices):
+    """What a person may say about an unknown outcome; waiting and handing over are not verdicts."""
+
+    HAPPENED = "happened"
+    DID_NOT_HAPPEN = "did_not_happen"
+    IN_PART = "in_part"
+
+
+class ReviewState(TextChoices):
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class ReviewKind(TextChoices):
+    """What needs a person; one open review per (kind, subject)."""
+
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    EVIDENCE_DISAGREES = "evidence_disagrees"
+    PARTIAL_OUTCOME = "partial_outcome"
+    SIGNATURES_NEEDED = "signatures_needed"
+    CONFIRM_DECISION = "confirm_decision"
+    RESUMPTION = "resumption"
+    QUARANTINED = "quarantined"
+
+
+class EvidenceKind(TextChoices):
+    ANSWER = "answer"
+    READBACK = "readback"
+    CALLBACK = "callback"
+    STATEMENT = "statement"
+
+
+class Strength(TextChoices):
+    """How well evidence supports its claim; the four words of the screens, and none for a check without answer."""
+
+    PROVES = "proves"
+    AGREES = "agrees"
+    WORD = "word"
+    CONTRADICTS = "contradicts"
+    NONE = "none"
+
+
+class Claim(TextChoices):
+    """What a piece of evidence says about the intent."""
+
+    HAPPENED = "happened"
+    NOT_FOUND = "not_found"
+    PENDING = "pending"
+    REJECTED = "rejected"
+    IN_PART = "in_part"
+    UNAVAILABLE = "unavailable"
+
+
+class EventKind(TextChoices):
+    """Kinds of history lines, noun.past; each is named in ``docs/architecture.md``."""
+
+    RUN_ACCEPTED = "run.accepted"
+    RUN_LEASED = "run.leased"
+    RUN_ADVANCED = "run.advanced"
+    RUN_WAITED = "run.waited"
+    RUN_WOKEN = "run.woken"
+    RUN_CHECKED = "run.checked"
+    RUN_COMPLETED = "run.completed"
+    RUN_FAILED = "run.failed"
+    RUN_EXPIRED = "run.expired"
+    RUN_QUARANTINED = "run.quarantined"
+    RUN_CANCEL_ASKED = "run.cancel_asked"
+    RUN_CANCELLED = "run.cancelled"
+    RUN_SIGNALLED = "run.signalled"
+    EFFECT_ASKED = "effect.asked"
+    EFFECT_AMENDED = "effect.amended"
+    EFFECT_MET = "effect.met"
+    EFFECT_SENT = "effect.sent"
+    EFFECT_CLAIMED = "effect.claimed"
+    EFFECT_NOT_SENT = "effect.not_sent"
+    EFFECT_DELAYED = "effect.delayed"
+    EFFECT_UNKNOWN = "effect.unknown"
+    EFFECT_CHECKED = "effect.checked"
+    EFFECT_SETTLED = "effect.settled"
+    EFFECT_DISPUTED = "effect.disputed"
+    EFFECT_HELD_BACK = "effect.held_back"
+    EVIDENCE_RECEIVED = "evidence.received"
+    APPROVAL_ASKED = "approval.asked"
+    APPROVAL_SIGNED = "approval.signed"
+    APPROVAL_REJECTED = "approval.rejected"
+    APPROVAL_WITHDRAWN = "approval.withdrawn"
+    APPROVAL_EXPIRED = "approval.expired"
+    APPROVAL_VOIDED = "approval.voided"
+    VERDICT_PROPOSED = "verdict.proposed"
+    VERDICT_RECORDED = "verdict.recorded"
+    VERDICT_REFUSED = "verdict.refused"
+    REVIEW_OPENED = "review.opened"
+    REVIEW_CLAIMED = "review.claimed"
+    REVIEW_RELEASED = "review.released"
+    ACTION_REFUSED = "action.refused"
+    PERSON_SIGNED_IN = "person.signed_in"
+    PERSON_STEPPED_UP = "person.stepped_up"
+    PERSON_SIGNED_OUT = "person.signed_out"
+    TOKEN_MADE = "token.made"
+
+
+def _from(sources: frozenset[str] | set[str], *targets: str) -> set[tuple[str, str]]:
+    return {(str(source), str(target)) for source in sources for target in targets}
+
+
+_R, _E, _A, _S, _V, _T = RunState, EffectState, ApprovalState, SignatureState, VerdictState, AttemptState
+
+_NEGATIVE = {_E.NOT_APPLIED, _E.CANCELLED, _E.EXPIRED, _E.REJECTED}
+
+TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
+    "run": frozenset(
+        _from({START}, _R.ACCEPTED)
+        | _from({_R.ACCEPTED, _R.WAITING}, _R.RUNNING)
+        | _from({_R.RUNNING}, _R.WAITING, _R.COMPLETED, _R.FAILED)
+        | _from({_R.ACCEPTED, _R.RUNNING, _R.WAITING}, _R.QUARANTINED, _R.CANCELLING, _R.EXPIRED)
+        | _from({_R.QUARANTINED}, _R.CANCELLING, _R.WAITING)
+        | _from({_R.CANCELLING}, _R.CANCELLED, _R.COMPLETED_UNRESOLVED)
+    ),
+    "effect": frozenset(
+        _from({START}, _E.AWAITING_APPROVAL, _E.READY, _E.IN_FLIGHT)
+        | _from({_E.AWAITING_APPROVAL}, _E.READY, _E.DECLINED, _E.CANCELLED, _E.EXPIRED)
+        | _from({_E.READY}, _E.IN_FLIGHT, _E.AWAITING_APPROVAL, _E.CANCELLED, _E.EXPIRED, _E.NOT_APPLIED)
+        | _from(
+            {_E.IN_FLIGHT},
+            _E.READY,
+            _E.ACCEPTED,
+            _E.UNKNOWN,
+            _E.PARTIAL,
+            _E.SUCCEEDED,
+            _E.REJECTED,
+            _E.NOT_APPLIED,
+            _E.EXPIRED,
+            _E.CANCELLED,
+        )
+        | _from(
+            {_E.ACCEPTED, _E.UNKNOWN},
+            _E.DISPUTED,
+            _E.PARTIAL,
+            _E.SUCCEEDED,
+            _E.REJECTED,
+            _E.NOT_APPLIED,
+        )
+        | _from({_E.ACCEPTED}, _E.UNKNOWN)
+        | _from({_E.UNKNOWN}, _E.IN_FLIGHT, _E.ACCEPTED)
+        | _from(_NEGATIVE | {_E.SUCCEEDED}, _E.DISPUTED)
+        | _from({_E.DISPUTED}, _E.SUCCEEDED, _E.NOT_APPLIED, _E.PARTIAL)
+    ),
+    "attempt": frozenset(
+        _from({START}, _T.COMMITTED)
+        | _from({_T.COMMITTED}, _T.CLAIMED)
+        | _from({_T.COMMITTED, _T.CLAIMED}, _T.ANSWERED, _T.LOST, _T.NOT_SENT)
+        | _from({_T.LOST}, _T.LATE)
+    ),
+    "approval": frozenset(
+        _from({START}, _A.PENDING, _A.UNSATISFIABLE)
+        | _from({_A.PENDING}, _A.GRANTED, _A.REJECTED, _A.EXPIRED, _A.SUPERSEDED, _A.REVOKED, _A.UNSATISFIABLE)
+        | _from({_A.GRANTED}, _A.PENDING, _A.CONSUMED, _A.EXPIRED, _A.SUPERSEDED, _A.REVOKED, _A.REJECTED)
+        | _from({_A.UNSATISFIABLE}, _A.PENDING, _A.SUPERSEDED, _A.REVOKED, _A.EXPIRED)
+        | _from({_A.EXPIRED}, _A.SUPERSEDED)
+    ),
+    "signature": frozenset(
+        _from({START}, _S.SIGNED, _S.REJECTED) | _from({_S.SIGNED}, _S.WITHDRAWN),
+    ),
+    "verdict": frozenset(
+        _from({START}, _V.PROPOSED, _V.RECORDED) | _from({_V.PROPOSED}, _V.RECORDED, _V.REFUSED),
+    ),
+    "review": frozenset(
+        _from({START}, ReviewState.OPEN) | _from({ReviewState.OPEN}, ReviewState.CLOSED),
+    ),
+}
+"""Legal moves of each thing. An ended run has no way out (invariant 5); unknown and disputed have no way that
+a clock could take: every target of theirs is entered with evidence (invariant 4)."""
+
+
+def may_move(thing: str, source: str, target: str) -> bool:
+    """True if ``thing`` (a key of TRANSITIONS) may go from ``source`` (or START) to ``target``."""
+    return (source, target) in TRANSITIONS[thing]
