@@ -35,7 +35,7 @@ format: test-packages  ## put the code into shape
 	$(VENV)/bin/ruff format .
 
 bench: bench-packages  ## figures beside peers
-	@exec $(PY) manage.py bench $(ARGS)
+	@exec $(PY) -m tests.bench $(ARGS)
 
 # Hashes are those of the published files: what this machine's pip adds from elsewhere is left out.
 lock: test-packages  ## write requirements/*.lock anew from requirements/*.in

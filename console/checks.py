@@ -52,7 +52,8 @@ def _sealing_keys() -> Iterator[CheckMessage]:
         if not identity or identity in seen or len(key) != SEAL_KEY_BYTES:
             # The entry itself is secret; its place is not.
             yield Error(
-                f"RECOURSE_SEAL_KEYS: entry {place} is no `id:base64` of {SEAL_KEY_BYTES} bytes or its id is taken.",
+                f"RECOURSE_SEAL_KEYS: entry {place} is not `id:base64` with an id of its own.",
+                hint=f"The base64 of {SEAL_KEY_BYTES} random bytes; entries are parted by commas.",
                 id="console.E002",
             )
         seen.add(identity)

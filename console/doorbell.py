@@ -1,7 +1,7 @@
 """Rings the live channel after commits, without making a commit wait for it.
 
-Changes of 100 ms are gathered and sent by one thread of the process: a worker that commits hundreds of times a
-second tells a page ten times. A broken channel layer costs a log line; pages poll.
+Changes of 100 ms are gathered and sent by one thread of the process: a worker that commits hundreds of times
+a second tells a page ten times. A broken channel layer costs a log line; pages poll.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Bell:
         self._pid = 0
 
     def put(self, messages: Messages) -> None:
-        """Have ``messages`` sent soon. A later message to the same group replaces an earlier one. Never raises."""
+        """Have ``messages`` sent soon; the newest of a group counts. Never raises."""
         with self._lock:
             self._waiting.update(messages)
             while len(self._waiting) > MOST_WAITING:
@@ -129,7 +129,7 @@ def on_ring(what: Ring) -> None:
 
 
 def recheck(person_id: UUID) -> None:
-    """Have the sockets of one person check now whether they may stay (sign-out, disabling, roles). Never raises."""
+    """Have a person's sockets check whether they may stay (sign-out, disabling, roles). Never raises."""
     BELL.put({person_group(person_id): {"type": "live.recheck"}})
 
 

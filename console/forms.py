@@ -1,4 +1,4 @@
-"""Forms of actions. Each carries its action id (invariant 15); those that decide carry what the person saw."""
+"""Forms of actions. Each carries its action id (invariant 15), and what the person saw if it decides."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ActForm(forms.Form):
                 break
 
     def again(self, **seen: Any) -> Self:
-        """The same form with what was typed, a new action id, and what the page shows now: after a refusal."""
+        """After a refusal: what was typed, with a new action id and what the page shows now."""
         typed = {
             name: self.data.get(name) for name in self.fields if name not in ("action", "version", "digest")
         }

@@ -52,10 +52,12 @@ def refusal(
     again_label: str = "",
     diff: Any = None,
     diff_caption: str = "",
+    kept: str = "",
 ) -> HttpResponse:
     """A refused action: what did not happen, why, what now; the typed reason stays in ``preview``'s form.
 
-    ``diff`` (console.diff.Diff) is what the person saw against what is now. The status is the error's own.
+    ``diff`` (console.diff.Diff) is what the person saw against what is now. ``kept`` is the typed reason where the
+    form itself is of no use any more. The status is the error's own.
     """
     context = {
         "sentence": words.refusal(error.code, error.facts),
@@ -66,6 +68,7 @@ def refusal(
         "again_label": again_label or _("Read it again"),
         "diff": diff,
         "diff_caption": diff_caption or _("What changed"),
+        "kept": kept,
         "title": words.refusal(error.code, error.facts),
     }
     return part(request, "partials/refusal.html", context, status=error.status)

@@ -58,7 +58,7 @@ def _tokens(text: str | None) -> list[str] | None:
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
-    """One browser tab. Reads ``{"subscribe": [token, ...]}``; writes ``{"topic", "what"}`` and ``{"as_of"}``."""
+    """One tab. Reads ``{"subscribe": [token, ...]}``; writes ``{"topic", "what"}`` and ``{"as_of"}``."""
 
     async def connect(self) -> None:
         """Accept a signed-in person; everyone else is refused before the handshake ends."""
@@ -143,8 +143,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def may_stay(self) -> set[UUID] | None:
         """Ask the record again: session, account, workspaces.
 
-        Returns the workspaces that may be seen, after leaving the topics of all others; None when the reader has
-        signed out or was disabled, or when the record is away, after closing; a browser then comes back by itself.
+        Returns the workspaces that may be seen, after leaving the topics of all others. None after closing:
+        the reader has signed out or was disabled, or the record is away (the browser then tries again).
         """
         store = import_module(settings.SESSION_ENGINE).SessionStore(self.session_key)
         try:

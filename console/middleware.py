@@ -1,4 +1,4 @@
-"""What happens around each request: its id, the person's zone and language, sign-in without losing what was typed.
+"""Around each request: its id, the person's zone and language, sign-in without losing what was typed.
 
 Order: RequestId first of all; SignedIn and PersonSettings after Django's session, locale and authentication.
 """

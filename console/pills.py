@@ -1,7 +1,7 @@
 """How each state of the record looks and reads: word, tone, form, icon. Pure data beside ``runs/states.py``.
 
-``tone`` is a colour token of ``static/css/tokens.css``. ``form`` carries what colour cannot: *plain* has ended,
-*soft* is Recourse's or the other side's turn, *solid* is a person's turn, *dashed* ends only by evidence.
+``tone`` is a colour token of ``static/css/tokens.css``. ``form`` carries what colour cannot: *plain* has
+ended, *soft* is Recourse's or the other side's turn, *solid* a person's, *dashed* ends only by evidence.
 A test walks ``runs/states.py`` and finds a pill for every state.
 """
 
@@ -29,7 +29,7 @@ class Pill:
     bare: str | Promise = ""
 
     def text(self, **facts: object) -> str:
-        """The words with the facts filled in; ``bare`` when the words need a fact that is missing or empty."""
+        """The words with the facts filled in; ``bare`` when they need a fact that is missing or empty."""
         given = {name: value for name, value in facts.items() if value not in (None, "")}
         try:
             return str(self.words).format(**given)
@@ -150,7 +150,7 @@ TURNS: Final[dict[str, str | Promise]] = {
 
 
 def pill_for(thing: str, code: str, waiting_on: str = "") -> Pill:
-    """The pill of ``thing`` ("run", "effect", ...) in state ``code``; a waiting run looks like what it waits on.
+    """The pill of ``thing`` ("run", "effect", ...) in state ``code``; a waiting run shows what it waits on.
 
     Raises KeyError for a state that has no pill: a new state needs its words first.
     """

@@ -83,10 +83,11 @@ TEMPLATES = [
     }
 ]
 
-# The record. `dispatch` has many threads over few connections, given back before each call (a pool); every other
-# process keeps one connection a thread for its whole life.
+# The record. `dispatch` has many threads over few connections, given back before each call (a pool); every
+# other process keeps one connection a thread for its whole life.
 POOLED = env.choice("RECOURSE_POOL", "", "dispatch") == "dispatch"
 STATEMENT_TIMEOUT = env.integer("RECOURSE_STATEMENT_TIMEOUT", 30)  # seconds; 0 for migrations
+IDLE_IN_TRANSACTION = "-c idle_in_transaction_session_timeout=30s"
 try:
     database = conninfo_to_dict(env.required("DATABASE_URL", "postgresql://user:password@host:port/name"))
 except ProgrammingError as error:
@@ -100,12 +101,11 @@ DATABASES = {
         "HOST": database.pop("host", ""),
         "PORT": database.pop("port", ""),
         "CONN_MAX_AGE": 0 if POOLED else None,
-        "CONN_HEALTH_CHECKS": not POOLED,
+        "CONN_HEALTH_CHECKS": True,  # a connection that went with the server is not used again
         "OPTIONS": {
             "connect_timeout": 3,
             "application_name": f"recourse {RECOURSE_PART}",
-            "options": f"-c statement_timeout={STATEMENT_TIMEOUT}s -c idle_in_transaction_session_timeout=30s",
-            # The pool's own check replaces Django's: a connection lost with the server is not handed out again.
+            "options": f"-c statement_timeout={STATEMENT_TIMEOUT}s {IDLE_IN_TRANSACTION}",
             **({"pool": {"min_size": 2, "max_size": 8, "timeout": 10}} if POOLED else {}),
             **database,
         },
@@ -136,11 +136,12 @@ CELERY_TASK_PUBLISH_RETRY = False  # a lost doorbell is the sweep's; a request m
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # a flushed broker stops no run
-CELERY_TASK_QUEUES = [Queue(name) for name in ("advance", "dispatch", "sweep")]
+CELERY_TASK_QUEUES = [Queue(name) for name in ("advance", "dispatch")]  # the sweep takes no messages
 CELERY_TASK_DEFAULT_QUEUE = "advance"
+CELERY_TASK_ROUTES = {name: {"queue": "dispatch"} for name in ("dispatch", "reconcile", "lose")}
 CELERY_TASK_CREATE_MISSING_QUEUES = False
-# Celery closes the connection around each task unless told to keep it: 6.6 ms a task. The pool wants it closed,
-# which only gives the connection back.
+# Celery closes the connection around each task unless told to keep it: 6.6 ms a task. The pool wants it
+# closed, which only gives the connection back.
 CELERY_DB_REUSE_MAX = 0 if POOLED else 2**31
 
 # People
@@ -166,6 +167,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 AXES_FAILURE_LIMIT = 5
+AXES_LOCKOUT_CALLABLE = "console.screens.auth.too_many"
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # guessing from afar must not lock the person out
 AXES_USERNAME_FORM_FIELD = "username"  # as Django's form names it; it holds the e-mail address

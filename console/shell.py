@@ -46,7 +46,7 @@ def places(request: HttpRequest) -> list[Place]:
 
 
 def languages() -> list[tuple[str, str]]:
-    """The languages that pages can really be read in: the source language and those with a catalogue of ours."""
+    """The languages that pages can be read in: the source language and those with a catalogue of ours."""
     return [
         (code, str(name))
         for code, name in settings.LANGUAGES

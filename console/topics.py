@@ -39,7 +39,7 @@ def person_group(person: UUID) -> str:
 
 
 def token_for(person: UUID, topic: Topic) -> str:
-    """A token with which only ``person`` can join ``topic``. Raises ValueError for a kind that does not exist."""
+    """A token with which only ``person`` can join ``topic``. Raises ValueError for an unknown kind."""
     if topic.kind not in KINDS:
         raise ValueError(f"no live topic of kind {topic.kind!r}")
     body = {"p": person.hex, "w": topic.workspace.hex, "k": topic.kind, "v": topic.value}

@@ -37,7 +37,7 @@ KINDS: Final[dict[str, str | Promise]] = {
 
 
 def span(seconds: float) -> str:
-    """``seconds`` (sign ignored) in words: "40 s", "1 min 20 s" below two minutes, "34 min", "1 h 44 min", "38 h", "2 d 3 h"."""
+    """``seconds`` (sign ignored): "40 s", "1 min 20 s", "34 min", "1 h 44 min", "38 h", "2 d 3 h"."""
     total = int(abs(seconds))
     minutes, hours, days = total // 60, total // 3600, total // 86400
     if total < 60:

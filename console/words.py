@@ -20,14 +20,15 @@ REFUSALS: Final[dict[str, str | Promise]] = {
         "Nothing was sent. Your reason is kept."
     ),
     "already_done": _("Already {what} at {at} by {who}. Nothing was done twice."),
-    "own_request": _("You cannot sign: you {what} this. {names} can."),
+    "own_request": _("You cannot sign: {what}. {names} can."),
     "not_in_group": _("You can see this but not {act}. {group} can: {names}."),
     "not_allowed": _("You can see this but not {act}. {group} can: {names}."),
     "approval_expired": _("Not sent. The signatures ran out at {at}. Ask again."),
     "outcome_unknown": _("Not {what}: {n} outcome is unknown. Settle it first."),
     "run_ended": _("Nothing was done. The run ended at {at}; an ended run stays ended."),
     "evidence_needed": _(
-        "Not recorded. A decision needs at least one piece of evidence. Check with {dependency} or attach one."
+        "Not recorded. A decision needs at least one piece of evidence. "
+        "Check with {dependency} or attach one."
     ),
     "key_mismatch": _(
         "Not sent. The key {key} was already used for other content. "
@@ -54,13 +55,25 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     ),
     "action_in_flight": _("Not answered yet: the same action is being recorded. Pressing again is safe."),
     "not_found": _("Nothing here that you can see."),
+    "too_late": _("Too late to {act}: it was sent at {sent_at}. What can be done now: plan a compensation."),
+    "nothing_to_withdraw": _("Nothing was done. You have no signature on this request."),
+    "not_renewable": _(
+        "Not asked again. Only a request that ran out, or that nobody can sign, is asked for again."
+    ),
+    "decision_waiting": _(
+        "Not recorded. {who} decided this at {at}; a second person confirms or refuses that first."
+    ),
+    "item_unknown": _("Not recorded. Each item needs a word; one that is unknown keeps the whole unknown."),
+    "claimed": _("Not claimed. {who} has had this since {at}. You can take it over."),
+    "not_claimed": _("Nothing was done. You have not claimed this."),
     "csrf": _("Nothing was done. This page was open across a sign-in. Read it again; then press once more."),
 }
 
 PLAIN: Final[dict[str, str | Promise]] = {
     "stale_version": _("Nothing was done. This changed while you were reading. Read it again."),
     "superseded": _(
-        "Not signed. A newer revision replaced this while you were reading. Nothing was sent. Your reason is kept."
+        "Not signed. A newer revision replaced this while you were reading. "
+        "Nothing was sent. Your reason is kept."
     ),
     "already_done": _("Already done. Nothing was done twice."),
     "own_request": _("You cannot sign: you asked for this."),
@@ -78,6 +91,9 @@ PLAIN: Final[dict[str, str | Promise]] = {
     "illegal_move": _("Nothing was done. This is not in a state that allows it. Read it again."),
     "changed_meanwhile": _("Nothing was done. This changed at the same moment. Read it again."),
     "no_permit": _("Not sent. The other side takes no more at the moment. It waits."),
+    "too_late": _("Too late: it was sent."),
+    "decision_waiting": _("Not recorded. A decision about this waits for a second person."),
+    "claimed": _("Not claimed. Somebody else has this. You can take it over."),
     "already_signed": _("You have already answered this request. Nothing was done twice."),
     "approval_ended": _("Nothing was done. This request has ended and cannot be used."),
     "already_settled": _("Nothing was done. The outcome is settled; there is nothing to decide."),

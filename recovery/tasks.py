@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from celery import shared_task
+from celery import Task, shared_task
+from django.db import close_old_connections
 
 from recovery.engine import advance as advancing
 from recovery.engine import dispatch as dispatching
 from recovery.engine import reconcile as reconciling
 
 
-@shared_task(name="advance", queue="advance")
+class Doorbell(Task):
+    """A task that survives a record that was away: a connection that broke is dropped, the next task opens another."""
+
+    abstract = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+
+@shared_task(base=Doorbell, name="advance")
 def advance(workspace: str, run: str) -> str:
     """Advance a run if it is due."""
     return advancing.advance(UUID(workspace), UUID(run))
 
 
-@shared_task(name="dispatch", queue="dispatch")
+@shared_task(base=Doorbell, name="dispatch")
 def dispatch(effect: str) -> str:
     """Send an effect if it is ready."""
     return dispatching.dispatch(UUID(effect))
 
 
-@shared_task(name="reconcile", queue="dispatch")
+@shared_task(base=Doorbell, name="reconcile")
 def reconcile(effect: str) -> str:
     """Find out about an effect."""
     return reconciling.reconcile(UUID(effect))
 
 
-@shared_task(name="lose", queue="dispatch")
+@shared_task(base=Doorbell, name="lose")
 def lose(attempt: str) -> str:
     """Give an attempt up that is past its limit or whose sender died."""
     return reconciling.lose(UUID(attempt))

@@ -24,7 +24,7 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "author": frozenset({"see", "drill", "start"}),
     "administrator": frozenset({"see", "administer"}),
 }
-"""Each role and what it may do. Deciding may be confirmed by another on-call engineer too: see ``can_confirm``."""
+"""Each role and what it may do. A decision may be confirmed by whoever may decide, too: another on-call engineer."""
 
 
 def permissions(person: Person) -> dict[UUID, frozenset[str]]:

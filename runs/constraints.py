@@ -23,24 +23,33 @@ class SameWorkspace(models.BaseConstraint):
 
     def _sql(self, model: type[models.Model], editor: BaseDatabaseSchemaEditor) -> str:
         field = model._meta.get_field(self.field)
+        assert isinstance(field, models.ForeignKey) and field.column is not None
         target = field.related_model
         assert isinstance(target, type)
         quote = editor.quote_name
         return (
             f"ALTER TABLE {quote(model._meta.db_table)} ADD CONSTRAINT {quote(self.name)} "
-            f'FOREIGN KEY ("workspace_id", {quote(field.column)}) '  # type: ignore[union-attr]
+            f'FOREIGN KEY ("workspace_id", {quote(field.column)}) '
             f'REFERENCES {quote(target._meta.db_table)} ("workspace_id", "id") DEFERRABLE INITIALLY DEFERRED'
         )
 
-    def constraint_sql(self, model: type[models.Model], schema_editor: BaseDatabaseSchemaEditor) -> Any:
+    def constraint_sql(
+        self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
         return self.create_sql(model, schema_editor)
 
-    def create_sql(self, model: type[models.Model], schema_editor: BaseDatabaseSchemaEditor) -> Any:
+    def create_sql(
+        self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        assert model is not None and schema_editor is not None
         # The target's table or its unique pair may not exist yet: run it at the end of the migration.
         schema_editor.deferred_sql.append(Statement("%(sql)s", sql=self._sql(model, schema_editor)))
         return None
 
-    def remove_sql(self, model: type[models.Model], schema_editor: BaseDatabaseSchemaEditor) -> Any:
+    def remove_sql(
+        self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        assert model is not None and schema_editor is not None
         quote = schema_editor.quote_name
         return Statement(
             "%(sql)s",
@@ -53,7 +62,7 @@ class SameWorkspace(models.BaseConstraint):
     def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         kwargs["field"] = self.field
-        return path, args, kwargs
+        return path, tuple(args), kwargs
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, SameWorkspace):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
@@ -134,9 +136,8 @@ class Lease:
 def _defaults(thing: str) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for f in _model(thing)._meta.concrete_fields:
-        given[f.column] = None if f.default is models.NOT_PROVIDED else f.default
-        if f.default is models.NOT_PROVIDED and f.empty_strings_allowed and not f.null and f.blank:
-            given[f.column] = ""
+        blank = "" if f.empty_strings_allowed and not f.null and f.blank else None
+        given[str(f.column)] = blank if f.default is models.NOT_PROVIDED else f.default
     return given
 
 
@@ -302,10 +303,19 @@ _RACES = {
 }
 
 
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+"""A NUL as JSON writes it, not the text backslash-u0000."""
+
+
 def _call(payload: Mapping[str, Any], sealed: Sealed | None) -> dict[str, Any]:
     text = orjson.dumps(payload, default=str).decode()
+    if "\\u0000" in text:
+        # PostgreSQL keeps no NUL in text; what a stranger's answer or a traceback holds must not stop its record.
+        text = _NUL.sub(r"\1\\ufffd", text)
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
+        # One statement is one transaction by itself; only inside another one does it need a savepoint.
+        outer = transaction.atomic() if connection.in_atomic_block else nullcontext()
+        with outer, connection.cursor() as cursor:
             cursor.execute("SELECT runs_commit(%s::jsonb, %s)", [text, sealed.blob if sealed else None])
             (answer,) = cursor.fetchone()
     except DatabaseError as error:
@@ -337,7 +347,8 @@ def _committed(c: Commit, answer: Mapping[str, Any]) -> Committed:
         replayed=bool(answer.get("replayed")),
     )
     if not done.replayed:
-        transaction.on_commit(partial(doorbells.ring, _ring(c, done)))
+        # Robust: what is recorded is recorded, whoever could not be told.
+        transaction.on_commit(partial(doorbells.ring, _ring(c, done)), robust=True)
     return done
 
 
@@ -348,7 +359,7 @@ def _ring(c: Commit, done: Committed) -> doorbells.Ring:
     reviews = False
     for change in (change.data for entry in c.entries for change in entry.changes):
         row = change.get("row") or change.get("set") or {}
-        id = change.get("id") or row.get("id")
+        id: Any = change.get("id") or row.get("id")
         if change["t"] == "effect":
             effects[id] = None
             if row.get("state") == EffectState.READY:

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api import schema
-from console.api.auth import SCOPES, within
+from console.api.auth import SCOPES, person_of, within
 from console.api.base import Endpoint, told
 from console.api.pagination import Query
 from runs import queries
@@ -65,7 +65,7 @@ class OneAction(Endpoint):
     def get(self, request: Request, action: UUID) -> Response:
         """404: nothing was recorded under this id by this person; sending it again counts once."""
         Query(request, paged=False)
-        found = queries.actions_of(request.user, action, within=within(request))
+        found = queries.actions_of(person_of(request), action, within=within(request))
         if not found:
             raise NotFound
         return told(Actions(items=[ActionShape.of(one) for one in found]))

@@ -28,6 +28,8 @@ class Endpoint(APIView):
     """Base of all addresses. ``needs``: by method, the scopes of which a token needs one; no other method."""
 
     needs: ClassVar[dict[str, tuple[str, ...]]] = {}
+    params_at: ClassVar[str] = "input"
+    """Where in the body the engine's params are, for the paths in a refusal."""
 
     authentication_classes: ClassVar[Any] = [TokenAuthentication, BrowserSession]
     permission_classes: ClassVar[Any] = [Named]
@@ -35,6 +37,11 @@ class Endpoint(APIView):
     parser_classes: ClassVar[Any] = [StrictJSONParser]
     renderer_classes: ClassVar[Any] = [JSONRenderer]
     content_negotiation_class = OneFormat
+
+    @property
+    def allowed_methods(self) -> list[str]:
+        """What the header Allow says."""
+        return sorted(self.needs)
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
         """The one handler, whatever the settings say."""

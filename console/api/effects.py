@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api import schema
-from console.api.auth import within
+from console.api.auth import person_of, within
 from console.api.base import Endpoint, told
 from console.api.pagination import Query
 from console.api.shapes import EffectShort, EffectWhole, Paged
@@ -31,7 +31,7 @@ class RunEffects(Endpoint):
     def get(self, request: Request, run: UUID) -> Response:
         """In the order they were asked for."""
         query = Query(request)
-        found = queries.visible_run(request.user, run, within(request))
+        found = queries.visible_run(person_of(request), run, within(request))
         page = queries.effects_page(found, cursor=query.cursor, limit=query.limit)
         items = [EffectShort.of(effect) for effect in page.items]
         return told(Effects(items=items, next=page.next, previous=page.previous))
@@ -46,4 +46,6 @@ class OneEffect(Endpoint):
     def get(self, request: Request, effect: UUID) -> Response:
         """With its attempts, evidence, approvals and verdicts."""
         Query(request, paged=False)
-        return told(EffectWhole.whole(queries.effect_detail(request.user, effect, within=within(request))))
+        return told(
+            EffectWhole.whole(queries.effect_detail(person_of(request), effect, within=within(request)))
+        )

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api import schema
-from console.api.auth import within
+from console.api.auth import person_of, within
 from console.api.base import Endpoint, told
 from console.api.pagination import Query
 from console.api.shapes import Paged, Who
@@ -70,7 +70,7 @@ class RunEvents(Endpoint):
         """From the first event on."""
         query = Query(request)
         at = queries.decode("events", query.cursor, int)
-        found = queries.visible_run(request.user, run, within(request))
+        found = queries.visible_run(person_of(request), run, within(request))
         if at is not None and at.back:
             page = queries.events_page(found, before=at.key[0], limit=query.limit)
         else:

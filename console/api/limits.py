@@ -26,6 +26,11 @@ class Buckets:
         self._lock = threading.Lock()
         self._levels: OrderedDict[Any, tuple[float, float]] = OrderedDict()
 
+    def forget(self) -> None:
+        """Begin anew for everyone."""
+        with self._lock:
+            self._levels.clear()
+
     def take(self, key: Any, now: float | None = None) -> float:
         """0.0 if one may pass now, else the seconds until one may. ``now``: of the monotonic clock."""
         now = time.monotonic() if now is None else now

@@ -225,13 +225,11 @@ def handle(error: Exception, context: Mapping[str, Any]) -> Response:
     if refused.status == 503:
         headers["Retry-After"] = "5"
     if isinstance(error, exceptions.Throttled):
-        headers["Retry-After"] = str(max(1, int(error.wait or 1)))
-    if isinstance(error, exceptions.MethodNotAllowed):
-        headers["Allow"] = ", ".join(refused.facts["allowed"])
+        headers["Retry-After"] = str(max(1, int(getattr(error, "wait", None) or 1)))
     if isinstance(refused, ApiError):
         errors = refused.errors
     elif isinstance(refused, ParamsInvalid):
-        errors = [(f"input.{path}", why) for path, why in refused.fields.items()]
+        errors = [(f"{context['view'].params_at}.{path}", why) for path, why in refused.fields.items()]
     else:
         errors = []
     facts = {name: value for name, value in refused.facts.items() if name != "fields"}
@@ -251,12 +249,11 @@ def _translated(error: Exception) -> RunsError:
     match error:
         case CanonicalError():
             # Whatever it is to the engine, a body that is no canonical JSON is a bad request.
-            return ApiError(
-                "not_canonical", 400, errors=[(error.path, error.why)], path=error.path, why=error.why
-            )
+            path = error.path.strip("'")
+            return ApiError("not_canonical", 400, errors=[(path, error.why)], path=path, why=error.why)
         case UnknownRunType():
             errors = [("type", str(error))]
-            return ApiError("unknown_run_type", 422, errors=errors, **_known_types(), **error.facts)
+            return ApiError("unknown_run_type", 422, errors=errors, known=_known_types(), **error.facts)
         case BadCursor():
             return ApiError("bad_cursor", 400, errors=[("cursor", "not made by this list")])
         case RunsError():
@@ -283,7 +280,7 @@ def _translated(error: Exception) -> RunsError:
             return ApiError("internal", 500)
 
 
-def _known_types() -> dict[str, list[str]]:
+def _known_types() -> list[str]:
     from recovery.contract import registry
 
-    return {"known": sorted({run_type.name for run_type in registry.run_types()})}
+    return sorted({run_type.name for run_type in registry.run_types()})

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api import schema
-from console.api.auth import within, workspace_for
+from console.api.auth import person_of, within, workspace_for
 from console.api.base import Endpoint, refusals_kept, told
 from console.api.pagination import Query
 from console.api.parsing import Body, idempotency_key, read_body
@@ -124,7 +124,8 @@ class WorkspaceRuns(Endpoint):
         body = read_body(request, RunToStart)
         act = Act.over(key, ROUTE, {"workspace": slug, "body": request.data})
         about = Subject("workspace", workspace.pk, workspace.pk, None)
-        with refusals_kept(about, actor=request.user, act=act):
+        person = person_of(request)
+        with refusals_kept(about, actor=person, act=act):
             done = doors.accept(
                 workspace,
                 body.type,
@@ -132,8 +133,8 @@ class WorkspaceRuns(Endpoint):
                 goal=body.goal,
                 deadline=body.deadline,
                 priority=body.priority,
-                principal=body.principal or request.user.email,
-                actor=request.user,
+                principal=body.principal or person.email,
+                actor=person,
                 act=act,
             )
         url = reverse("api:run", args=[done.run])
@@ -158,6 +159,6 @@ class OneRun(Endpoint):
     def get(self, request: Request, run: UUID) -> Response:
         """As it stands now."""
         Query(request, paged=False)
-        found = queries.visible_run(request.user, run, within(request))
+        found = queries.visible_run(person_of(request), run, within(request))
         counts = queries.effect_counts(found.workspace_id, [found.pk]).get(found.pk, {})
         return told(RunWhole.whole(found, counts))

@@ -50,7 +50,6 @@ SETTINGS: Final[dict[str, Any]] = {
         "same key with the same body counts once. Refusals are problem+json (RFC 9457)."
     ),
     "OAS_VERSION": "3.1.0",
-    "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1/",
     "COMPONENT_SPLIT_REQUEST": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,

@@ -1,7 +1,7 @@
 """Step-up: a heavy action asks who is there, at most five minutes before it happens (ASVS 7.5.3).
 
-In place of the preview stands "Confirm it is you". Its form posts to the action's own address and carries every
-field that was pressed, so after the password the action goes on by itself and checks version or digest again.
+In place of the preview stands "Confirm it is you". Its form posts to the action's own address and carries all
+its fields, so after the password the action goes on by itself and checks version or digest again.
 
 A heavy view reads::
 
@@ -44,8 +44,8 @@ def fresh(request: HttpRequest) -> bool:
 def needed(request: HttpRequest, button: str) -> HttpResponse | None:
     """None when the pressed action may go on, else the answer to give now (403): "Confirm it is you".
 
-    ``button`` is the label of what was pressed; the step-up's own button repeats it. A right password in the POST
-    is taken, the session's key is rotated (ASVS 7.2.4), and the action goes on in the same request.
+    ``button`` is the label of what was pressed; the step-up's own button repeats it. With a right password in
+    the POST the session's key is rotated (ASVS 7.2.4) and the action goes on in the same request.
     """
     if fresh(request):
         return None

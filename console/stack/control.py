@@ -1,6 +1,6 @@
 """A running stack seen from outside: which process is which, and how to take a part away for a while.
 
-Drills and fault tests kill parts. A part that is *held* is not started again until the hold is lifted, and its
+Drills and fault tests kill parts. A part that is held is not started again until the hold is lifted, and its
 end does not count as a failure. All of it is files below `run/`, so that it needs nothing that could be down.
 """
 

@@ -20,7 +20,7 @@ from console.stack.errors import StackError
 from console.stack.layout import Layout
 from console.stack.ports import HOST, free_port
 from console.stack.privilege import Identity, identity
-from console.stack.process import Part, wait_until
+from console.stack.process import Part, dies_with_parent, wait_until
 from console.stack.secrets import Secrets
 
 MAJOR = "18"
@@ -64,18 +64,18 @@ class Postgres:
 
     def prepare(self) -> Identity:
         """Make the cluster where there is none. Raises StackError for one that this version cannot serve."""
-        who = identity([self.layout.data, binaries()])
+        who = identity([self.layout.data.parent, binaries()])
         if who.dropped:
             self.layout.data.chmod(
                 0o711
             )  # the other account walks through to its two folders, and lists nothing
-            who.own(self.layout.run)
+        who.own(self.layout.run)
         folder = self.layout.postgres
         if folder.exists() and any(folder.iterdir()) and not (folder / COMPLETE).exists():
             aside = folder.with_name(f"postgres.interrupted-{time.strftime('%Y%m%dT%H%M%S')}")
             folder.rename(aside)
             self.say(
-                f"The last start was cut off before the database was made. Its folder is kept as {aside.name}."
+                f"The last start was cut off while making the database. Its folder is kept as {aside.name}."
             )
         if not (folder / COMPLETE).exists():
             self._make(folder, who)
@@ -127,8 +127,9 @@ class Postgres:
             verb = sql.SQL("ALTER" if known else "CREATE")
             connection.execute(sql.SQL("{} ROLE {} {} PASSWORD {}").format(verb, name, rights, password))
             if not self.durable:
-                # Lets the tests show that the history's triggers hold even where replication triggers are off.
-                connection.execute(sql.SQL("GRANT SET ON PARAMETER session_replication_role TO {}").format(name))
+                # Lets the tests show that the history's triggers hold also where ordinary ones are off.
+                grant = sql.SQL("GRANT SET ON PARAMETER session_replication_role TO {}")
+                connection.execute(grant.format(name))
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
                 connection.execute(
                     sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), name)
@@ -149,13 +150,29 @@ class Postgres:
         password.touch(mode=0o600)
         password.write_text(self.secrets.superuser_password)
         who.own(folder, password)
-        command = [*who.prefix, str(binaries() / "initdb"), "-D", str(folder), "-U", "postgres"]
+        # In a session of its own: a Ctrl-C at the terminal is the supervisor's to answer, once this is whole.
+        command = [
+            *dies_with_parent(signal.SIGKILL),
+            *who.prefix,
+            str(binaries() / "initdb"),
+            "-D",
+            str(folder),
+            "-U",
+            "postgres",
+        ]
         command += ["--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--locale=C"]
         # The built-in provider sorts alike on every machine, whatever the C library.
         command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         command += [] if self.durable else ["--no-sync"]
         try:
-            done = subprocess.run(command, cwd=self.layout.data, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command,
+                cwd=self.layout.data,
+                capture_output=True,
+                text=True,
+                check=False,
+                start_new_session=True,
+            )
         finally:
             password.unlink()
         if done.returncode:

@@ -1,7 +1,7 @@
 """Under which identity PostgreSQL runs: it refuses root.
 
-An ordinary account runs it as itself. Root runs it in a user namespace of its own, in which root's files belong
-to an ordinary user, so that nothing on disk has to change its owner. Where the kernel refuses user namespaces,
+An ordinary account runs it as itself. Root runs it in a user namespace of its own, in which root's files
+belong to an ordinary user, so that nothing on disk has to change its owner. Where the kernel refuses those,
 it runs as an unprivileged account, if that one may walk to the data folder and to the binaries.
 """
 
@@ -27,7 +27,7 @@ class Identity:
     dropped: bool = False
 
     def own(self, *folders: Path) -> None:
-        """Give folders to this identity, with all they hold; at the first start and after a change of identity."""
+        """Give folders to this identity, with all they hold: at the first start, and after a change."""
         for folder in folders:
             if os.geteuid() != 0 or not folder.exists() or folder.stat().st_uid == self.uid:
                 continue
@@ -36,7 +36,7 @@ class Identity:
 
 
 def identity(paths: Iterable[Path]) -> Identity:
-    """The identity for this account. `paths` must be within its reach. Raises StackError when there is none."""
+    """The identity for this account; `paths` must be within its reach. StackError when there is none."""
     if os.geteuid() != 0:
         return Identity((), os.geteuid(), os.getegid())
     if user_namespaces_work():
@@ -87,7 +87,9 @@ def _dropped(paths: Iterable[Path]) -> Identity:
             "PostgreSQL does not run as root, this machine refuses user namespaces, and the command setpriv"
             " (Debian package util-linux) is missing. Install it, or start Recourse as an ordinary user."
         )
-    prefix = ("setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", "--")
+    ids = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups")
+    # The kernel forgets the parent-death signal when the uid changes, so it is set again here.
+    prefix = ("setpriv", *ids, "--pdeathsig", "INT", "--")
     return Identity(prefix, account.pw_uid, account.pw_gid, dropped=True)
 
 

@@ -68,6 +68,7 @@ class Supervisor:
             del self._waiting[part.name]
             part.start()
             self._record()
+            self.say(f"{part.name} is started again.")
 
     def watch(self, until: Callable[[], bool] = lambda: False, *, seconds: float | None = None) -> bool:
         """Look again and again until `until()` is true; False when `seconds` are over before."""
@@ -80,7 +81,7 @@ class Supervisor:
         return True
 
     def run(self, step: Part, *, seconds: float = 600) -> None:
-        """Run a process that ends by itself, watching the others. StackError when it fails or takes too long."""
+        """Run a process that ends by itself, watching the others. StackError when it fails or is late."""
         step.start()
         try:
             if not self.watch(lambda: step.ended() is not None, seconds=seconds):
@@ -103,9 +104,7 @@ class Supervisor:
         now = time.monotonic()
         if control.is_held(self.layout, part.name):
             self._waiting[part.name] = now
-            self.say(
-                f"{part.name} {how_it_ended(code)}, as asked; it is started again when the hold is lifted."
-            )
+            self.say(f"{part.name} {how_it_ended(code)}, as asked; kept away until the hold is lifted.")
             return
         deaths = self._deaths.setdefault(part.name, deque())
         deaths.append(now)
@@ -116,8 +115,9 @@ class Supervisor:
                 f"{part.name} {how_it_ended(code)}, {len(deaths)} times within a minute; giving up."
                 f" Its last lines ({part.log}):\n{part.last_words()}"
             )
-        self.say(f"{part.name} {how_it_ended(code)}; started again.")
-        self._waiting[part.name] = now + 0.5 * (len(deaths) - 1)  # at once the first time, then with patience
+        wait = 0.5 * (len(deaths) - 1)  # at once the first time, then with patience
+        self._waiting[part.name] = now + wait
+        self.say(f"{part.name} {how_it_ended(code)}; its log is {part.log}.")
 
     def _record(self) -> None:
         control.record_pids(self.layout, {part.name: part.pid for part in self.parts if part.pid is not None})

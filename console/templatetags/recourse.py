@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django import template
 from django.template import Context
@@ -70,7 +70,7 @@ def _time(moment: datetime, words: str, kind: str = "") -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def ago(context: Context, moment: datetime) -> SafeString:
-    """For lists: "34 min ago" and the clock beside it; a wide page shows both, a narrow one what ``t`` chose."""
+    """For lists: "34 min ago" and the clock beside it; a narrow page shows the one that ``t`` chose."""
     now = _now(context)
     return format_html(
         '<span class="when"><span class="when-span">{}</span> <span class="when-clock">{}</span></span>',
@@ -112,6 +112,18 @@ def by(context: Context, moment: datetime) -> SafeString:
 def stamp(context: Context, moment: datetime) -> SafeString:
     """Clock with seconds, and the date if it is not today."""
     return _time(moment, when.stamp(moment, _now(context)))
+
+
+@register.simple_tag
+def here(moment: datetime) -> SafeString:
+    """A clock that the page itself puts into its person's zone: for answers to nobody who is signed in."""
+    return format_html('<time datetime="{}" data-here>{}</time>', moment.isoformat(), when.clock(moment))
+
+
+@register.simple_tag
+def action_id() -> str:
+    """A new action id for a form that is only a button; the same id twice counts once (invariant 15)."""
+    return str(uuid4())
 
 
 @register.simple_tag
@@ -190,7 +202,7 @@ def diff(before: Any, after: Any, caption: str, notes: dict[str, str] | None = N
 
 @register.simple_tag(takes_context=True)
 def live_topic(context: Context, workspace: UUID | str, kind: str, value: UUID | str = "") -> SafeString:
-    """Attributes that make an element listen: ``<section {% live_topic run.workspace_id "run" run.id %} hx-get=...>``.
+    """Makes an element listen: ``<p {% live_topic run.workspace_id "run" run.id %} hx-get=...>``.
 
     The token is signed for this person; without a signed-in person the element does not listen.
     """

@@ -51,6 +51,11 @@ class Done:
     replayed: bool
     facts: Mapping[str, Any]
 
+    @property
+    def run(self) -> UUID:
+        """The run that an action on a run was about, or that it started."""
+        return UUID(str(self.facts["run"]))
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -64,7 +69,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The moment of the change: the run under its lock (None: the subject has none), and the database's time."""
+    """The moment of the change: the run under its lock (None: there is none), and the database's time."""
 
     run: Run | None
     now: datetime
@@ -102,7 +107,9 @@ def carry_out(
             run = None
             if subject.run is not None:
                 run = Run.objects.select_for_update(no_key=True).get(pk=subject.run)
-            first = _first_result(subject.workspace, actor, act)
+                # Waiting for the lock takes time in which a right may be taken away.
+                access.require(actor, subject.workspace, permission)
+            first = first_result(subject.workspace, actor, act)
             if first is not None:
                 return first
             if reason is not None and not reason.strip():
@@ -127,7 +134,7 @@ def carry_out(
         raise
 
 
-def _first_result(workspace: UUID, actor: Person, act: Act) -> Done | None:
+def first_result(workspace: UUID, actor: Person, act: Act) -> Done | None:
     """The result of the same act, if it was carried out before. Raises ActionMismatch for another body."""
     seen = Action.objects.filter(
         workspace_id=workspace, actor_id=actor.pk, route=act.route, id=act.id

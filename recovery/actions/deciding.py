@@ -1,4 +1,4 @@
-"""What the actions on verdicts share: may this be decided, what does it rest on, what becomes of the effect."""
+"""What the actions on verdicts share: may it be decided, what does it rest on, what becomes of the effect."""
 
 from __future__ import annotations
 

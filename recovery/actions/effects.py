@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from recovery.actions.runs import Done
+from recovery.actions.common import Done, Subject, first_result, note_refusal
 from recovery.engine import reconcile
 from runs import access
-from runs.models import Action, Effect, Person
+from runs.errors import NotFound, RunsError
+from runs.models import Effect, Person
 from runs.record import Act
 
 
@@ -18,13 +19,18 @@ def check(effect_id: UUID, *, actor: Person, act: Act) -> Done:
     Light: no reason, no step-up. Raises NotAllowed, NotUnknown where there is no way to check. ``facts``: evidence id,
     claim, and the effect's state after it. No transaction is open during the call.
     """
-    effect = Effect.objects.get(pk=effect_id)
-    access.require(actor, effect.workspace_id, "check")
-    before = Action.objects.filter(
-        workspace_id=effect.workspace_id, actor_id=actor.pk, route=act.route, id=act.id
-    ).first()
-    if before is not None and before.digest == act.digest:
-        return Done(effect.run_id, before.result["last"], before.at, True, before.result["facts"])
-    row, done = reconcile.check(effect_id, actor=actor.pk, act=act)
-    facts: dict[str, Any] = {**done.facts, "strength": str(row["strength"])}
-    return Done(effect.run_id, done.last, done.at, done.replayed, facts)
+    found = Effect.objects.filter(pk=effect_id).values_list("workspace_id", "run_id").first()
+    if found is None:
+        raise NotFound
+    workspace, run = found
+    try:
+        access.require(actor, workspace, "check")
+        before = first_result(workspace, actor, act)
+        if before is not None:
+            return before
+        row, done = reconcile.check(effect_id, actor=actor.pk, act=act)
+    except RunsError as refused:
+        note_refusal(Subject("effect", effect_id, workspace, run), refused, actor=actor, act=act, reason=None)
+        raise
+    facts: dict[str, Any] = {**done.facts, "strength": str(row["strength"]), "run": str(run)}
+    return Done(done.last, done.at, done.replayed, facts)

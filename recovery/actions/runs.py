@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,17 +11,18 @@ from django.db import transaction
 from pydantic import ValidationError
 
 from recovery import failpoints
+from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, first_result, require_run
 from recovery.contract import canonical, registry
 from recovery.contract.effects import fields_of
-from recovery.contract.errors import ParamsInvalid
-from recovery.engine import intents, memory, reconcile
+from recovery.contract.errors import ContractError, ParamsInvalid
+from recovery.engine import intents, memory
 from recovery.engine.memory import Memory
 from runs import access, clock, record
-from runs.errors import ReasonNeeded, RunEnded, RunsError
+from runs.errors import NotFound, RunEnded, RunsError
 from runs.models import Person, Run, Workspace
 from runs.models.base import new_id
-from runs.record import Act, Commit, Committed, Entry
-from runs.states import RUN_ENDED, EventKind, RunState
+from runs.record import Act, Commit, Entry
+from runs.states import EventKind, RunState
 
 FIRST_STEP = "begin"
 
@@ -32,21 +32,6 @@ class UnknownSignal(RunsError):
 
     code = "unknown_signal"
     status = 422
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What an action led to. ``run``: whose it is; ``event``: its line in the history; ``replayed``: done before."""
-
-    run: UUID
-    event: int
-    at: datetime
-    replayed: bool
-    facts: Mapping[str, Any]
-
-
-def _done(run: UUID, done: Committed) -> Done:
-    return Done(run, done.last, done.at, done.replayed, done.facts)
 
 
 def accept(
@@ -65,9 +50,17 @@ def accept(
 
     Raises UnknownRunType, ParamsInvalid naming each field, NotAllowed; the same act again gives the first run.
     """
-    run_type = registry.run_type(type)
-    loaded = run_type.load(input)
-    data = run_type.dump(loaded)
+    try:
+        run_type = registry.run_type(type)
+        loaded = run_type.load(input)
+        data = run_type.dump(loaded)
+    except ContractError:
+        # A contract may have changed since: what was accepted under this act stays accepted (invariant 15).
+        access.require(actor, workspace.pk, "start")
+        first = first_result(workspace.pk, actor, act)
+        if first is None:
+            raise
+        return first
     run = new_id()
     own = run_type.contract.ownership.deadline
     now = clock.now()
@@ -106,92 +99,92 @@ def accept(
         access.require(actor, workspace.pk, "start")
         done = record.accept(commit, row, {"accepted_at": 0, "wake_at": 0})
     failpoints.hit("accept.after_commit")
-    return _done(UUID(str(done.facts["run"])), done)
+    return Done(done.last, done.at, done.replayed, done.facts)
 
 
 def signal(run_id: UUID, name: str, payload: Mapping[str, Any], *, actor: Person, act: Act) -> Done:
     """Send a named event to a run. It is kept; the run that waits for it is woken.
 
-    Raises RunEnded, UnknownSignal naming those the run type declares, ParamsInvalid naming each field.
+    Raises RunEnded, UnknownSignal naming those the run type declares, ParamsInvalid naming each field, NotAllowed.
     """
-    run = Run.objects.get(pk=run_id)
+
+    def plan(at: Locked) -> Plan:
+        run = require_run(at)
+        refuse_ended(run)
+        told = _payload(run, name, payload)
+        row = {
+            "id": new_id(),
+            "workspace_id": run.workspace_id,
+            "run_id": run.pk,
+            "name": name,
+            "payload": told,
+            "sender_id": actor.pk,
+        }
+        changes = [record.new("signal", row, {"received_at": 0}), record.reckon(wake=True)]
+        facts = {"name": name, "payload": canonical.digest(told)}
+        return Plan([Entry(EventKind.RUN_SIGNALLED, facts, changes)], {"run": str(run.pk), "name": name})
+
+    return carry_out(_subject(run_id), "start", plan, actor=actor, act=act, reason=None)
+
+
+def _payload(run: Run, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     declared = registry.run_type(run.type, run.type_version).contract.ownership.signals
     if name not in declared:
         raise UnknownSignal(f"{run.type} knows no signal {name!r}", name=name, known=sorted(declared))
     try:
-        loaded = declared[name].model_validate(dict(payload))
+        told = declared[name].model_validate(dict(payload)).model_dump(mode="json")
     except ValidationError as error:
         raise ParamsInvalid(name, fields_of(error)) from error
-    payload = loaded.model_dump(mode="json")
-    canonical.check(payload)
-    row = {
-        "id": new_id(),
-        "workspace_id": run.workspace_id,
-        "run_id": run.pk,
-        "name": name,
-        "payload": payload,
-        "sender_id": actor.pk,
-    }
-    entry = Entry(
-        EventKind.RUN_SIGNALLED,
-        {"name": name, "payload": canonical.digest(dict(payload))},
-        [record.new("signal", row, {"received_at": 0}), record.reckon(wake=True)],
-    )
-    with transaction.atomic():
-        access.require(actor, run.workspace_id, "start")
-        _refuse_ended(run)
-        done = record.commit(
-            Commit(run.workspace_id, run.pk, [entry], actor=actor.pk, act=act, facts={"run": str(run.pk)})
-        )
-    return _done(run.pk, done)
+    canonical.check(told)
+    return told
 
 
 def cancel(run_id: UUID, *, actor: Person, act: Act, reason: str) -> Done:
     """Ask for a run to be cancelled: new work stops now, what was sent is settled first.
 
-    Raises RunEnded, ReasonNeeded, NotAllowed. Asking again, also with another act, changes nothing.
+    Raises RunEnded, ReasonNeeded, NotAllowed. Asking again by another act changes nothing; its facts then say who
+    asked first and when (``asked_at``, ``by``).
     """
-    if not reason.strip():
-        raise ReasonNeeded
-    run = Run.objects.get(pk=run_id)
-    with transaction.atomic():
-        access.require(actor, run.workspace_id, "cancel")
-        run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
-        asked = run.cancel_asked_at
-        facts = {"run": str(run.pk), "asked_at": asked.isoformat() if asked else None}
+
+    def plan(at: Locked) -> Plan:
+        run = require_run(at)
+        refuse_ended(run)
+        facts: dict[str, Any] = {"run": str(run.pk), "asked_at": None, "by": None}
         if run.state == RunState.CANCELLING:
-            assert run.cancel_by is not None
-            facts["by"] = run.cancel_by.name
-            entry = Entry(EventKind.RUN_CANCEL_ASKED, {"again": True}, [])
-        else:
-            _refuse_ended(run)
-            change = record.run_moves(
-                {
-                    "state": RunState.CANCELLING,
-                    "cancel_by_id": actor.pk,
-                    "cancel_reason": reason,
-                },
-                prior=[s for s in RunState.values if s not in RUN_ENDED and s != RunState.CANCELLING],
-                times={"cancel_asked_at": 0, "wake_at": 0},
-            )
-            changes = [change, record.close_reviews(run.pk)]
-            entry = Entry(EventKind.RUN_CANCEL_ASKED, {"scope": "run", "how": "graceful"}, changes)
-        done = record.commit(
-            Commit(run.workspace_id, run.pk, [entry], actor=actor.pk, act=act, reason=reason, facts=facts)
-        )
-    return _done(run.pk, done)
+            assert run.cancel_asked_at is not None and run.cancel_by is not None
+            facts |= {"asked_at": run.cancel_asked_at.isoformat(), "by": run.cancel_by.name}
+            return Plan([Entry(EventKind.RUN_CANCEL_ASKED, {"again": True})], facts)
+        asked = {"state": RunState.CANCELLING, "cancel_by_id": actor.pk, "cancel_reason": reason}
+        changes = [
+            record.run_moves(asked, prior=[run.state], times={"cancel_asked_at": 0, "wake_at": 0}),
+            record.close_reviews(run.pk),
+        ]
+        entry = Entry(EventKind.RUN_CANCEL_ASKED, {"scope": "run", "how": "graceful"}, changes)
+        return Plan([entry], facts)
+
+    return carry_out(_subject(run_id), "cancel", plan, actor=actor, act=act, reason=reason)
 
 
 def look_again(run_id: UUID, *, actor: Person, act: Act) -> Done:
     """Have the run looked at now. Light: nothing outside changes. Raises RunEnded, NotAllowed."""
-    run = Run.objects.get(pk=run_id)
-    with transaction.atomic():
-        access.require(actor, run.workspace_id, "check")
-        _refuse_ended(run)
-        done = reconcile.look_again(run, actor=actor.pk, act=act)
-    return _done(run.pk, done)
+
+    def plan(at: Locked) -> Plan:
+        run = require_run(at)
+        refuse_ended(run)
+        woken = Entry(EventKind.RUN_WOKEN, {"by": "person"}, [record.run_moves({}, times={"wake_at": 0})])
+        return Plan([woken], {"run": str(run.pk)})
+
+    return carry_out(_subject(run_id), "check", plan, actor=actor, act=act, reason=None)
 
 
-def _refuse_ended(run: Run) -> None:
-    if run.state in RUN_ENDED:
+def _subject(run_id: UUID) -> Subject:
+    workspace = Run.objects.filter(pk=run_id).values_list("workspace_id", flat=True).first()
+    if workspace is None:
+        raise NotFound
+    return Subject("run", run_id, workspace, run_id)
+
+
+def refuse_ended(run: Run) -> None:
+    """Raise RunEnded: an ended run stays ended (invariant 5)."""
+    if run.ended:
         raise RunEnded(at=run.ended_at.isoformat() if run.ended_at else None, state=run.state)

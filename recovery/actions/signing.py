@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -90,10 +91,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict
 
 def _readable(fields: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in fields.items() if name != "revision"}
-    try:
+    with suppress(json.JSONDecodeError):  # a body that is not JSON is compared as text
         shown["body"] = json.loads(shown["body"])
-    except json.JSONDecodeError:
-        pass  # not JSON: compared as text
     return shown
 
 
@@ -140,7 +139,7 @@ def _ended(approval: Approval) -> dict[str, Any]:
 
 
 def sent_facts(approval: Approval) -> dict[str, Any]:
-    """When a used request was sent, and where its effect stands: what a withdrawal that is too late is told."""
+    """When a used request was sent, and where its effect stands: what a late withdrawal is told."""
     tries = Attempt.objects.filter(effect_id=approval.effect_id).order_by("n")
     first = tries.first()
     sent = first.committed_at if first is not None else approval.consumed_at

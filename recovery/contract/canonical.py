@@ -116,12 +116,15 @@ def _walk(value: Any, path: str, depth: int, nfc: bool) -> None:
 
 
 def _text(value: str, path: str, nfc: bool) -> None:
+    if "\x00" in value:
+        # PostgreSQL keeps no NUL in text, and nobody means one.
+        raise CanonicalError(path, "text with a NUL character")
     if value.isascii():
         return
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise CanonicalError(ascii(path), "text with a lone surrogate") from error
+        raise CanonicalError(path.encode("ascii", "backslashreplace").decode(), "text with a lone surrogate") from error
     if nfc and not unicodedata.is_normalized("NFC", value):
         raise CanonicalError(path, "text is not in Unicode form NFC")
 

@@ -150,7 +150,8 @@ class _Advance:
         went_wrong = [e for e in settled if e.state != EffectState.SUCCEEDED]
         if len(settled) < len(effects) and not went_wrong:
             return finish.wait_for_effects(s, effects)
-        outcomes = endings.step_outcomes(effects)
+        known = {s.fresh.pk: s.shown} if s.fresh is not None else None
+        outcomes = endings.step_outcomes(effects, known)
         given = outcomes if pending.many else outcomes[0]
         s.memory.remember_settled(settled)
         s.memory.done.append({"step": pending.then, "effects": [str(e.pk) for e in settled]})

@@ -54,6 +54,7 @@ class Ended:
 
     entry: Entry
     effect: Effect
+    evidence: tuple[UUID, ...] = ()
 
 
 def told(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,12 +217,11 @@ _KIND: Final = {
 }
 
 
-def step_outcomes(effects: Sequence[Effect]) -> list[StepOutcome]:
-    """What a step receives, in the order it asked. One query for the evidence of all."""
-    shown: dict[UUID, list[UUID]] = {}
-    rows = Evidence.objects.filter(effect__in=[e.pk for e in effects]).exclude(strength=Strength.NONE)
-    for effect_id, evidence_id in rows.order_by("id").values_list("effect_id", "id"):
-        shown.setdefault(effect_id, []).append(evidence_id)
+def step_outcomes(effects: Sequence[Effect], known: Mapping[UUID, Sequence[UUID]] | None = None) -> list[StepOutcome]:
+    """What a step receives, in the order it asked. One query for the evidence of all that is not ``known``."""
+    shown: dict[UUID, list[UUID]] = {id: list(evidence) for id, evidence in (known or {}).items()}
+    if any(e.pk not in shown for e in effects):
+        _read_evidence(effects, shown)
     return [
         StepOutcome(
             state=EffectState(e.state),
@@ -234,3 +234,9 @@ def step_outcomes(effects: Sequence[Effect]) -> list[StepOutcome]:
         )
         for e in effects
     ]
+
+
+def _read_evidence(effects: Sequence[Effect], shown: dict[UUID, list[UUID]]) -> None:
+    rows = Evidence.objects.filter(effect__in=[e.pk for e in effects]).exclude(strength=Strength.NONE)
+    for effect_id, evidence_id in rows.order_by("id").values_list("effect_id", "id"):
+        shown.setdefault(effect_id, []).append(evidence_id)

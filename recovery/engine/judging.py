@@ -198,12 +198,11 @@ class Case:
         return by is not None and self.now < by and self.snap.approval_good
 
     def tries_left(self, kind: FailureClass) -> bool:
-        """Whether class, attempts, total time and the dependency's budget allow one more send (invariant
-        10)."""
+        """Whether class, attempts, total time and budget allow one more send (invariant 10)."""
         retry = self.contract.retry
         if not retry.allows(kind) or not self.snap.budget_left:
             return False
-        if kind != FailureClass.OVERLOAD and self.tries >= retry.attempts:
+        if self.tries >= retry.attempts:
             return False
         return not self.attempts or self.now < self.attempts[0].committed_at + retry.total
 
@@ -277,7 +276,9 @@ class Case:
 
     def act(self, verb: Verb, reason: str, becomes: EffectState | None = None, **more: Any) -> Decision:
         """Send, resend or read back now."""
-        return Decision(verb=verb, reason=reason, facts=self.facts(**more), becomes=self._change(becomes))
+        return Decision(
+            verb=verb, reason=reason, facts=self.facts(at=self.now, **more), becomes=self._change(becomes)
+        )
 
     def settle(
         self,

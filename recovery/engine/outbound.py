@@ -120,7 +120,8 @@ def ended(
     snap = snapshots.build(effect, contract, run, attempts=[*earlier, view], evidence=seen, now=now)
     decision = decide(snap, contract, now)
     data = {"attempt": str(attempt), "n": n, "outcome": sent.outcome.as_json()}
-    return endings.conclude(effect, decision, contract, now=now, before=before, data=data, bump=bool(seen))
+    end = endings.conclude(effect, decision, contract, now=now, before=before, data=data, bump=bool(seen))
+    return Ended(end.entry, end.effect, decision.evidence)
 
 
 def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> None:

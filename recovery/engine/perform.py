@@ -8,7 +8,8 @@ from uuid import UUID
 
 from recovery import failpoints
 from recovery.contract import EffectRequest, Perform
-from recovery.engine import approvals, endings, finish, intents, outbound
+from recovery.engine import approvals, endings, finish, intents, outbound, snapshots
+from recovery.engine.decide import decide
 from recovery.engine.intents import Intent, Taken, Undeclared
 from recovery.engine.memory import Pending
 from recovery.engine.session import Session
@@ -54,6 +55,7 @@ def _perform(s: Session, transition: Perform, generations: list[int | Taken], al
         new.append(intent)
         ids.append(intent.row["id"])
     s.memory.pending = Pending(ids, transition.then, dict(transition.on), many=not alone)
+    s.memory.step = transition.then
     entries = [_meet(s, effect) for effect in met]
     if len(new) == 1 and not met and intents.may_go_inline(new[0], alone):
         try:
@@ -61,11 +63,12 @@ def _perform(s: Session, transition: Perform, generations: list[int | Taken], al
         except NoPermit:
             # None is free now: the effect waits its turn with the senders.
             s.fresh = None
-    entries += [_ask(s, intent) for intent in new]
+    asked = [_ask(s, intent) for intent in new]
+    entries += [entry for entry, _ in asked]
     if met and all(e.settled for e in met) and not new:
         s.commit(entries, run={"tries": 0}, why="effects_met")
         return ""
-    return finish.wait_for_effects(s, [*met, *(Effect(**i.row) for i in new)], entries=entries, changed=True)
+    return finish.wait_for_effects(s, [*met, *(effect for _, effect in asked)], entries=entries, changed=True)
 
 
 def _inline(s: Session, intent: Intent) -> str:
@@ -107,32 +110,35 @@ def _inline(s: Session, intent: Intent) -> str:
     s.unsaved, s.settling = (effect, attempt["id"], sent), ended.effect
     s.open = [{"id": str(row["id"]), "state": ended.effect.state, "version": ended.effect.version}]
     if ended.effect.settled or ended.effect.state == EffectState.PARTIAL:
-        s.fresh = ended.effect
+        s.fresh, s.shown = ended.effect, ended.evidence
         return ""
     return finish.wait_for_effects(s, [ended.effect])
 
 
-def _ask(s: Session, intent: Intent) -> Entry:
-    """The entry of an effect that is handed over: ready, or waiting for its signatures."""
-    rule = intent.request.signatures()
-    row = dict(intent.row)
+def _ask(s: Session, intent: Intent) -> tuple[Entry, Effect]:
+    """The entry of an effect that is handed over: ready, or waiting for its signatures; and the effect itself."""
+    contract, rule, now = intent.request.contract, intent.request.signatures(), s.watch.now()
+    state = EffectState.READY if rule is None else EffectState.AWAITING_APPROVAL
+    row = {**intent.row, "state": state, "next_check_at": intent.row["deadline"]}
+    effect = Effect(**row)
+    approve_by = None if rule is None else min(now + rule.approve_within, row["deadline"])
+    row["decision"] = decide(snapshots.asked(effect, approve_by), contract, now).as_json()
+    times: dict[str, float] = {"requested_at": 0} if rule else {"requested_at": 0, "not_before": 0}
+    changes = [record.new("effect", row, times)]
     if rule is None:
-        changes = [record.new("effect", row, {"requested_at": 0, "not_before": 0})]
-        return Entry(EventKind.EFFECT_ASKED, endings.told(row), changes)
-    row["state"] = EffectState.AWAITING_APPROVAL
-    changes = [record.new("effect", row, {"requested_at": 0})]
+        return Entry(EventKind.EFFECT_ASKED, endings.told(row), changes), effect
     changes += approvals.ask(
         row,
-        intent.request.contract,
+        contract,
         run=s.run,
         requester=s.run["started_by_id"],
         editors=[],
         revision=1,
         supersedes=None,
         group=_group(s, rule.group),
-        now=s.watch.now(),
+        now=now,
     )
-    return Entry(EventKind.APPROVAL_ASKED, {**endings.told(row), "revision": 1}, changes)
+    return Entry(EventKind.APPROVAL_ASKED, {**endings.told(row), "revision": 1}, changes), effect
 
 
 def _group(s: Session, slug: str) -> Group:
@@ -167,6 +173,7 @@ def amend(s: Session, transition: Perform, pending: Pending, effects: list[Effec
             raise KeyMismatch(f"{signal.name} asked for another effect ({key}); only the same one can be amended")
         entries.append(_amend_one(s, request, effect, signal))
     s.memory.pending = Pending(pending.effects, transition.then, dict(transition.on) or pending.on, pending.many)
+    s.memory.step = transition.then
     return finish.wait_for_effects(s, effects, entries=entries, changed=True)
 
 
@@ -179,6 +186,11 @@ def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signa
     changed["revision"] = effect.revision + 1
     rule = request.signatures()
     changed["state"] = EffectState.READY if rule is None else EffectState.AWAITING_APPROVAL
+    approve_by = None if rule is None else min(s.watch.now() + rule.approve_within, effect.deadline)
+    as_asked = Effect(**{**built.row, "state": changed["state"], "deadline": effect.deadline})
+    changed["decision"] = decide(
+        snapshots.asked(as_asked, approve_by), request.contract, s.watch.now()
+    ).as_json()
     times = {"not_before": 0.0} if rule is None else None
     prior = [effect.state]
     changes: list[Change] = [
@@ -187,6 +199,7 @@ def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signa
     old = Approval.objects.filter(
         effect=effect, state__in=[ApprovalState.PENDING, ApprovalState.GRANTED, ApprovalState.UNSATISFIABLE]
     ).first()
+    by = Person.objects.filter(pk=signal.sender_id).values_list("name", flat=True).first()
     editors = list(old.editors) if old else []
     if signal.sender_id is not None:
         editors.append(str(signal.sender_id))
@@ -202,13 +215,13 @@ def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signa
             supersedes=old,
             group=_group(s, rule.group),
             now=s.watch.now(),
+            cause={"signal": signal.name, "who": by},
         )
     elif old is not None:
         changes += [
             record.move("approval", old.pk, [old.state], {"state": ApprovalState.SUPERSEDED}, times={"ended_at": 0}),
             record.close_reviews(old.pk),
         ]
-    by = Person.objects.filter(pk=signal.sender_id).values_list("name", flat=True).first()
     data = {
         **endings.told({**built.row, "id": effect.pk}),
         "revision": effect.revision + 1,

@@ -246,7 +246,7 @@ REASONS: Final[dict[str, Reason]] = {
     "tries_used_up": _ended(_("Did not happen: nothing was taken in {tries} tries.")),
     "deadline_passed": _ended(_("Expired unsent.")),
     "cancelled_before_sending": _ended(_("Cancelled before sending.")),
-    # Runs
+    # Runs: made by the reader from the run's own columns, or stored by advance
     "not_started": _own(_("a worker to start it"), _("a worker takes it"), _("Recourse starts it."), True),
     "running": _own(_("nothing; it is being worked on"), _("the step is done"), _("Recourse goes on."), True),
     "timer": _own(_("a time"), _("it is {at}"), _("Recourse goes on at {at}."), True),
@@ -259,27 +259,45 @@ REASONS: Final[dict[str, Reason]] = {
         True,
     ),
     "quarantined": _person(
-        _("a person to look: {why}"), _("a person takes it out of quarantine"), _("Nothing happens."), False
+        _("a person to look at what stopped it"),
+        _("a person takes it out of quarantine or cancels it"),
+        _("Nothing happens."),
+        False,
     ),
-    "version_missing": _own(
+    "checks_ask": _person(
+        _("an answer whether it goes on; the nine checks found something"),
+        _("a person lets it go on, or cancels it"),
+        _("Nothing is sent."),
+    ),
+    "unknown_run_type": _own(
         _("a worker that knows {type} version {version}"),
         _("such a worker starts"),
-        _("Nothing happens."),
+        _("Recourse looks again each minute."),
+        True,
+    ),
+    "from_future": _own(
+        _("a newer worker; this was written by a newer version"),
+        _("such a worker starts"),
+        _("Recourse looks again each minute."),
         True,
     ),
 }
 
+OF_RUNS: Final = frozenset({"not_started", "running", "timer", "event", "quarantined"})
+"""Codes that no decision carries: screens and API choose them by the run's state and columns."""
+
 
 def gate(decision: Mapping[str, Any], *, people: str, show_time: Callable[[datetime], str]) -> Gate:
-    """The four lines of a stored decision (``Decision.as_json()``).
+    """The four lines of a stored decision (``Decision.as_json()``) or of a stored reason (``code`` and
+    ``facts``).
 
     ``people``: who may act, as text. ``show_time``: a time as the reader sees it. Raises KeyError for a code
     or a fact that nobody declared: a test holds that none is missing.
     """
-    reason = REASONS[decision["reason"]]
+    reason = REASONS[decision["code"] if "code" in decision else decision["reason"]]
     facts: dict[str, Any] = {
         name: show_time(datetime.fromisoformat(value)) if name in TIMES else value
-        for name, value in decision["facts"].items()
+        for name, value in decision.get("facts", {}).items()
     }
     facts["people"] = people
     last = str(reason.if_nobody_acts).format(**facts)

@@ -24,7 +24,7 @@ from recovery.engine.decide import decide
 from recovery.engine.snapshot import Decision, Snapshot, Verb
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NotUnknown, StaleVersion
-from runs.models import Attempt, Effect, Run
+from runs.models import Attempt, Effect
 from runs.models.base import new_id
 from runs.record import Act, Change, Commit, Committed, Entry
 from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKind, EvidenceKind
@@ -211,7 +211,8 @@ def _evidence(effect: Effect, answer: ReadbackAnswer, now: datetime) -> dict[str
 def _awaiting(effect: Effect, contract: EffectContract, decision: Decision, now: datetime) -> str:
     """An effect that waits for signatures: only its own deadline ends it here."""
     if decision.verb != Verb.SETTLE:
-        again = [record.move("effect", effect.pk, [effect.state], {"next_check_at": decision.not_before})]
+        look = {"next_check_at": decision.not_before, "decision": decision.as_json()}
+        again = [record.move("effect", effect.pk, [effect.state], look)]
         _commit(effect, [Entry(EventKind.EFFECT_CHECKED, endings.told_of(effect), again)])
         return decision.reason
     ended = endings.conclude(effect, decision, contract, now=now, before=approvals.revoke(effect))
@@ -231,9 +232,3 @@ def _commit(effect: Effect, entries: list[Entry]) -> bool:
     except (LostRace, StaleVersion, IllegalMove):
         return False
     return True
-
-
-def look_again(run: Run, *, actor: UUID, act: Act) -> Committed:
-    """Wake a run because a person asks to look again; nothing outside changes."""
-    entry = Entry(EventKind.RUN_WOKEN, {"by": "person"}, [record.run_moves({}, times={"wake_at": 0})])
-    return record.commit(Commit(run.workspace_id, run.pk, [entry], actor=actor, act=act))

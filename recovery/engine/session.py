@@ -26,7 +26,7 @@ class Superseded(Exception):
 @dataclass(slots=True)
 class Session:
     """``buffer``: entries that wait for the next commit (an outcome, a check's report). ``fresh``: the effect that
-    this worker just settled; ``unsaved``: its answer while it is in memory only, ``settling``: as it
+    this worker just settled (``shown``: on which evidence); ``unsaved``: its answer while it is in memory only, ``settling``: as it
     will be once the buffer is committed. ``consume``: the signal that the next commit uses up."""
 
     me: Me
@@ -35,6 +35,7 @@ class Session:
     memory: Memory = field(default_factory=lambda: Memory({}, ""))
     buffer: list[Entry] = field(default_factory=list)
     fresh: Effect | None = None
+    shown: tuple[UUID, ...] = ()
     consume: Signal | None = None
     open: list[Mapping[str, Any]] = field(default_factory=list)
     ordinal: int | None = None

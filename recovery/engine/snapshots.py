@@ -88,6 +88,21 @@ def build(
     )
 
 
+def asked(effect: Effect, approve_by: datetime | None) -> Snapshot:
+    """The snapshot of an effect that is being asked for: nothing was tried, nothing is signed."""
+    return Snapshot(
+        effect=effect.pk,
+        state=EffectState(effect.state),
+        attempts=(),
+        evidence=(),
+        deadline=effect.deadline,
+        key=effect.sent_key,
+        what=effect.describe,
+        needs_approval=approve_by is not None,
+        approve_by=approve_by,
+    )
+
+
 def run_of(effect: Effect) -> Mapping[str, object]:
     """State and deadline of the effect's run."""
     return Run.objects.values("id", "workspace_id", "state", "deadline", "token").get(pk=effect.run_id)

@@ -33,7 +33,7 @@ def decide_unknown(case: Case) -> Decision:
         told = [one for one in case.snap.evidence if one.kind == EvidenceKind.ANSWER]
         return case.settle(EffectState.NOT_APPLIED, "turned_away", told)
     read_at = _next_check(case)
-    latest = _latest(case)
+    latest = None if read_at is None else _latest(case)
     if latest is not None and latest.claim == Claim.PENDING:
         return _read_or(case, read_at, "still_pending", "still_pending")
     if latest is not None and latest.claim == Claim.HAPPENED and latest.strength == Strength.AGREES:

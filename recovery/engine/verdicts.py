@@ -1,6 +1,4 @@
-"""When a decision about an unknown outcome needs a second person.
-
-Pure, over what ``judging`` knows of the effect.
+"""When a decision about an unknown outcome needs a second person; pure but for :func:`drop_proposed`.
 
 Machine evidence may carry a decision alone; a person's word alone does not (D3): "did not happen" lets the
 run ask again, so it weighs as much as a signature.
@@ -16,7 +14,10 @@ from uuid import UUID
 from recovery.contract import canonical
 from recovery.engine.judging import Case
 from recovery.engine.snapshot import EvidenceView
-from runs.states import Claim, EffectState, EvidenceKind, Strength, VerdictSays
+from runs import record
+from runs.models import Verdict
+from runs.record import Change
+from runs.states import Claim, EffectState, EvidenceKind, Strength, VerdictSays, VerdictState
 
 DECIDABLE: Final = frozenset({EffectState.UNKNOWN, EffectState.DISPUTED, EffectState.ACCEPTED})
 """States in which a person may say what happened."""
@@ -94,6 +95,22 @@ def _speaks_for_it(one: EvidenceView) -> bool:
     if one.strength == Strength.CONTRADICTS:
         return True
     return one.strength in _SUPPORTS and one.claim in (Claim.HAPPENED, Claim.IN_PART, Claim.PENDING)
+
+
+def drop_proposed(effect: UUID) -> list[Change]:
+    """The changes that end a proposal which evidence overtook, for the commit that settles the effect without
+    it.
+    """
+    waiting = Verdict.objects.filter(effect_id=effect, state=VerdictState.PROPOSED).values_list(
+        "pk", flat=True
+    )
+    changes: list[Change] = []
+    for verdict in waiting:
+        ended = {"state": VerdictState.REFUSED, "confirm_reason": ""}
+        times = {"confirmed_at": 0.0}
+        changes.append(record.move("verdict", verdict, (VerdictState.PROPOSED,), ended, times=times))
+        changes.append(record.close_reviews(verdict))
+    return changes
 
 
 def verdict_digest(

@@ -27,7 +27,9 @@ class ChainReport:
 def verify_run(run: Run) -> ChainReport:
     """Check a run's chain against its head. Reads the events in order, in pages."""
     rows = Event.objects.filter(run_id=run.pk).order_by("seq")
-    return _verify(rows.values_list("seq", "text", "hash", "kind", "at", "actor_id"), run.head_seq, run.head_hash, run.pk)
+    return _verify(
+        rows.values_list("seq", "text", "hash", "kind", "at", "actor_id"), run.head_seq, run.head_hash, run.pk
+    )
 
 
 def verify_workspace(workspace: Workspace) -> ChainReport:

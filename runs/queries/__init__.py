@@ -11,6 +11,7 @@ from runs.queries.details import (
     RunDetail,
     actions_of,
     approval_detail,
+    checkpoints_page,
     effect_detail,
     effects_page,
     events_page,
@@ -25,8 +26,17 @@ from runs.queries.inbox import (
     being_checked_page,
     inbox_counts,
     inbox_page,
+    inbox_rows,
 )
-from runs.queries.lists import RunRow, effect_counts, run_types, runs_count, runs_page
+from runs.queries.lists import (
+    RunRow,
+    effect_counts,
+    open_effects,
+    run_rows,
+    run_types,
+    runs_count,
+    runs_page,
+)
 from runs.queries.paging import (
     MOST_COUNTED,
     MOST_ROWS,
@@ -67,6 +77,7 @@ __all__ = [
     "approval_detail",
     "being_checked",
     "being_checked_page",
+    "checkpoints_page",
     "decode",
     "effect_counts",
     "effect_detail",
@@ -75,7 +86,10 @@ __all__ = [
     "events_page",
     "inbox_counts",
     "inbox_page",
+    "inbox_rows",
+    "open_effects",
     "run_detail",
+    "run_rows",
     "run_types",
     "runs_count",
     "runs_page",

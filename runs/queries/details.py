@@ -6,7 +6,20 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from django.db.models import FETCH_PEERS, FETCH_RAISE, Prefetch, QuerySet
+from django.db.models import (
+    FETCH_PEERS,
+    FETCH_RAISE,
+    BinaryField,
+    BooleanField,
+    ExpressionWrapper,
+    F,
+    Func,
+    Prefetch,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+)
 
 from runs.models import (
     Action,
@@ -173,7 +186,28 @@ def effects_page(run: Run, *, cursor: str | None = None, limit: int = 50) -> Pag
         rows = rows.filter(ordinal__lt=at.key[0]).order_by("-ordinal")
     else:
         rows = rows.filter(ordinal__gt=at.key[0]).order_by("ordinal")
-    return paging.cut("effects", list(rows[: limit + 1]), limit, at, lambda effect: (effect.ordinal,))
+    found = list(rows[: limit + 1])
+    for effect in found:
+        effect.run = run
+    return paging.cut("effects", found, limit, at, lambda effect: (effect.ordinal,))
+
+
+def checkpoints_page(run: Run, *, before: int | None = None, limit: int = 100) -> list[Checkpoint]:
+    """The run's checkpoints, newest first, from below ``before``. One query, which leaves their bytes there.
+
+    Each has ``intact``: whether its stored bytes still match their digest.
+    """
+    rows = Checkpoint.objects.filter(run=run, workspace=run.workspace_id).defer("sealed").order_by("-seq")
+    if before is not None:
+        rows = rows.filter(seq__lt=before)
+    stored = Func(
+        Func(F("sealed"), function="sha256", output_field=BinaryField()),
+        Value("hex"),
+        function="encode",
+        output_field=TextField(),
+    )
+    matches = ExpressionWrapper(Q(digest=stored), output_field=BooleanField())
+    return list(rows.annotate(intact=matches)[: paging.clamp(limit)])
 
 
 def effect_detail(person: Person, id: UUID, *, within: UUID | None = None) -> EffectDetail:

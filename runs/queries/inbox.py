@@ -109,20 +109,16 @@ def inbox_page(
         rows = rows.filter(_beyond(at, "lt")).order_by("-rank", "-due_at", "-id")
     else:
         rows = rows.filter(_beyond(at, "gt")).order_by("rank", "due_at", "id")
-    rows = rows.select_related(
-        "workspace",
-        "run",
-        "effect__dependency",
-        "approval__group",
-        "approval__requester",
-        "verdict__person",
-        "group",
-        "claimed_by",
-    ).defer(*_PAYLOADS)
-    found = list(rows.fetch_mode(FETCH_RAISE)[: limit + 1])
+    found = list(_whole(rows)[: limit + 1])
     page = paging.cut("inbox", found, limit, at, _key, kept=as_of.isoformat())
     items = _rows(workspace, person, page.items, as_of)
     return InboxPage(items, page.next, page.previous, as_of)
+
+
+def inbox_rows(workspace: UUID, person: Person, ids: Collection[UUID]) -> list[InboxRow]:
+    """The reviews ``ids`` of the workspace, closed ones too, oldest first: for rows read again."""
+    rows = Review.objects.filter(workspace=workspace, pk__in=list(ids)[: paging.MOST_ROWS]).order_by("id")
+    return _rows(workspace, person, list(_whole(rows)), clock.now())
 
 
 def inbox_counts(workspace: UUID, person: Person) -> InboxCounts:
@@ -167,6 +163,21 @@ def _checking(workspace: UUID) -> QuerySet[Effect]:
     return Effect.objects.filter(~Exists(open_reviews), workspace=workspace, state__in=CHECKING).order_by()
 
 
+def _whole(rows: QuerySet[Review]) -> QuerySet[Review]:
+    """``rows`` with everything a row of the inbox shows, without payloads; what is not loaded raises."""
+    rows = rows.select_related(
+        "workspace",
+        "run",
+        "effect__dependency",
+        "approval__group",
+        "approval__requester",
+        "verdict__person",
+        "group",
+        "claimed_by",
+    )
+    return rows.defer(*_PAYLOADS).fetch_mode(FETCH_RAISE)
+
+
 def _open(
     workspace: UUID,
     person: Person,
@@ -191,7 +202,7 @@ def _late(as_of: datetime) -> Case:
     return Case(When(due_at__lte=as_of, then=Value(True)), default=Value(False))
 
 
-def _ranked(rows: QuerySet[Review], as_of: datetime) -> QuerySet[Review]:
+def _ranked(rows: QuerySet[Review], as_of: datetime) -> QuerySet[Any]:
     return rows.annotate(
         rank=Case(
             When(due_at__lte=as_of, severity=Severity.HIGH, then=Value(0)),
@@ -203,8 +214,8 @@ def _ranked(rows: QuerySet[Review], as_of: datetime) -> QuerySet[Review]:
     )
 
 
-def _key(review: Review) -> tuple[Any, ...]:
-    return (review.rank, review.due_at.isoformat(), review.pk)  # type: ignore[attr-defined]
+def _key(review: Any) -> tuple[Any, ...]:
+    return (review.rank, review.due_at.isoformat(), review.pk)
 
 
 def _beyond(at: paging.Cursor, side: str) -> Q:
@@ -235,8 +246,8 @@ def _rows(workspace: UUID, person: Person, reviews: list[Review], as_of: datetim
     may_sign = False
     if approvals:
         rows = Signature.objects.filter(approval__in=approvals, state=SignatureState.SIGNED)
-        for approval, signer in rows.values_list("approval_id", "person_id"):
-            standing.setdefault(approval, set()).add(signer)
+        for asked, signer in rows.values_list("approval_id", "person_id"):
+            standing.setdefault(asked, set()).add(signer)
         groups = set(person.recourse_groups.filter(workspace=workspace).values_list("pk", flat=True))
         may_sign = access.can(person, workspace, "sign")
     made = []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import FETCH_RAISE, Count, QuerySet, TextField
 from django.db.models.functions import Cast, Right
 
@@ -15,7 +16,7 @@ from runs import clock
 from runs.models import Effect, Run
 from runs.queries import paging
 from runs.queries.paging import MOST_COUNTED, Page
-from runs.states import EffectState, RunState
+from runs.states import EFFECT_OPEN, EffectState, RunState
 
 _WHOLE = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _TAIL = re.compile(r"[0-9a-f]{4}-?[0-9a-f]{4}", re.IGNORECASE)
@@ -85,8 +86,34 @@ def run_types(workspace: UUID) -> list[str]:
             UNION ALL
             SELECT (SELECT type FROM runs_run WHERE workspace_id = %s AND type > t.type ORDER BY type LIMIT 1)
             FROM t WHERE t.type IS NOT NULL
-        ) SELECT type AS id FROM t WHERE type IS NOT NULL"""
-    return [row.pk for row in Run.objects.raw(sql, [workspace, workspace])]
+        ) SELECT type FROM t WHERE type IS NOT NULL"""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [workspace, workspace])
+        return [name for (name,) in cursor.fetchall()]
+
+
+def run_rows(workspace: UUID, ids: Collection[UUID]) -> list[RunRow]:
+    """The runs ``ids`` of the workspace, newest first: for a row that reads itself again. Two queries."""
+    rows = Run.objects.filter(workspace=workspace, pk__in=list(ids)[: paging.MOST_ROWS]).order_by("-id")
+    counts = effect_counts(workspace, ids)
+    found = rows.select_related("workspace", "started_by").fetch_mode(FETCH_RAISE)
+    return [RunRow(run, counts.get(run.pk, {})) for run in found]
+
+
+def open_effects(workspace: UUID, runs: Iterable[UUID]) -> dict[UUID, list[Effect]]:
+    """The unsettled effects of each of ``runs`` with their dependency, without payloads. One query.
+
+    At most MOST_ROWS: a list names one or two a run.
+    """
+    ids = list(runs)
+    if not ids:
+        return {}
+    rows = Effect.objects.filter(workspace=workspace, run__in=ids, state__in=sorted(EFFECT_OPEN))
+    rows = rows.select_related("dependency").defer("body", "params", "request", "result")
+    found: dict[UUID, list[Effect]] = {}
+    for effect in rows.order_by("run", "ordinal").fetch_mode(FETCH_RAISE)[: paging.MOST_ROWS]:
+        found.setdefault(effect.run_id, []).append(effect)
+    return found
 
 
 def effect_counts(workspace: UUID, runs: Iterable[UUID]) -> dict[UUID, dict[EffectState, int]]:

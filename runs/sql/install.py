@@ -69,7 +69,7 @@ _PERMIT_BACK = """
 
 
 def _columns(model: type[models.Model]) -> list[str]:
-    return [f.column for f in model._meta.concrete_fields]
+    return [f.column for f in model._meta.concrete_fields if f.column]
 
 
 def _branch(thing: str, model: type[models.Model]) -> str:

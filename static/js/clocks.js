@@ -49,5 +49,11 @@
   }
   setInterval(tick, 1000);
 
+  document.addEventListener("htmx:after:process", () => {
+    for (const element of document.querySelectorAll("time[data-here]")) {
+      element.textContent = clock(new Date(element.dateTime));
+    }
+  });
+
   window.recourse = {words, fill, span, phrase, clock, now, tick, sync};
 })();

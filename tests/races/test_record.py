@@ -1,5 +1,5 @@
-"""Two real connections at one seam each. A seam is a named place where the first stops until it is let go; whether the
-second waits for it is asked of PostgreSQL, not of a clock."""
+"""Two real connections at one seam each. A seam is a named place where the first stops until it is let go;
+whether the second waits for it is asked of PostgreSQL, not of a clock."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from runs.record import Act, Lease
 from runs.states import EventKind
 from tests.runs import make
 from tests.runs.make import World
+
 
 @pytest.fixture
 def world(fresh_db: Any, monkeypatch: pytest.MonkeyPatch) -> World:
@@ -98,7 +99,7 @@ def _race(
     *,
     abandon: bool = False,
 ) -> tuple[Future[Any], Future[Any]]:
-    """``second`` runs while ``first`` stands at the seam, and is seen to wait for it, before ``first`` goes on."""
+    """``second`` runs while ``first`` stands at the seam, and is seen to wait before ``first`` goes on."""
     one = threads.submit(_first, seam, first, abandon=abandon)
     seam.wait()
     pid: Future[int] = Future()
@@ -148,12 +149,14 @@ def test_a_lease_that_was_abandoned_goes_to_the_next(world: World, threads: Thre
     assert (row.lease_owner, row.tries) == (late.pk, 1)
 
 
-def test_an_old_owner_that_commits_while_the_run_is_taken_over(world: World, threads: ThreadPoolExecutor) -> None:
+def test_an_old_owner_that_commits_while_the_run_is_taken_over(
+    world: World, threads: ThreadPoolExecutor
+) -> None:
     """Invariant 6: it waits for the row, and then its token is old."""
     run = make.accept(world)
     old = make.leased(world, run)
     effect, _ = make.send(world, run, token=old.token)
-    clock.shift(timedelta(seconds=record.DEAD_AFTER + 1))
+    make.silence(world.worker, record.DEAD_AFTER + 1)
     heir = make.worker()
     change = record.move("effect", effect, ["in_flight"], {"state": "unknown"})
     one, two = _race(
@@ -192,7 +195,7 @@ def test_cancelled_or_sent_but_not_both(world: World, threads: ThreadPoolExecuto
 
 @pytest.mark.parametrize("abandon", [False, True])
 def test_two_runs_and_the_last_permit(world: World, threads: ThreadPoolExecutor, abandon: bool) -> None:
-    """Capacity is one row that runs share: the second waits for it, and gets it only where the first gave up."""
+    """Capacity is one row that runs share: the second waits, and gets it only where the first gave up."""
     Capacity.objects.update(max_in_flight=1)
     runs = make.accept(world), make.accept(world)
     one, two = _race(
@@ -227,8 +230,8 @@ def test_the_same_intent_from_two_runs(world: World, threads: ThreadPoolExecutor
 
 
 def test_two_presses_at_once_are_one_event(world: World, threads: ThreadPoolExecutor) -> None:
-    """Invariant 15: the second is told at once that the same action is being carried out; pressed again, it gets
-    the first one's result."""
+    """Invariant 15: the second is told at once that the same action is being carried out; pressed again, it
+    gets the first one's result."""
     run = make.accept(world)
     act = Act(uuid4(), "runs.cancel", "d")
 
@@ -248,7 +251,7 @@ def test_two_presses_at_once_are_one_event(world: World, threads: ThreadPoolExec
 
 
 def test_many_writers_make_one_chain(world: World) -> None:
-    """Invariant 9: the head is under the run's lock, so no sequence number is taken twice and none is left out."""
+    """Invariant 9: the head is under the run's lock, so no number is taken twice and none is left out."""
     run = make.accept(world)
 
     def write(n: int) -> int:

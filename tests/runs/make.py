@@ -1,4 +1,4 @@
-"""Rows that tests of the record begin from. Setup only: what a test is about goes through ``record.commit``."""
+"""Rows that tests of the record begin from. What a test is about goes through ``record.commit``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
+
+from django.db.models.functions import Now
 
 from runs import clock, record
 from runs.checkpoints import codec
@@ -20,7 +22,7 @@ _ordinals = count()
 
 @dataclass
 class World:
-    """A workspace with one person, one group, one dependency and one live worker; ``other`` is the neighbour."""
+    """A workspace with people, a group, a dependency and a live worker; ``other`` is the neighbour."""
 
     workspace: Workspace
     other: Workspace
@@ -44,7 +46,11 @@ def world(permits: int = 4) -> World:
     group = Group.objects.create(workspace=here, slug="payments-approvers", name="Payments approvers")
     first, last = (
         Dependency.objects.create(
-            workspace=w, name="payments", base_url="http://127.0.0.1:1", credential="payments", capacity=capacity
+            workspace=w,
+            name="payments",
+            base_url="http://127.0.0.1:1",
+            credential="payments",
+            capacity=capacity,
         )
         for w in (here, there)
     )
@@ -64,6 +70,11 @@ def worker() -> Worker:
     """A worker whose heartbeat is fresh."""
     now = clock.now()
     return Worker.objects.create(pool="advance", host="here", pid=1, code="c", started_at=now, seen_at=now)
+
+
+def silence(worker: Worker, seconds: float) -> None:
+    """Let the worker's last heartbeat be ``seconds`` ago, by the real clock that measures heartbeats."""
+    Worker.objects.filter(pk=worker.pk).update(seen_at=Now() - timedelta(seconds=seconds))
 
 
 def checkpoint(w: World, run: UUID, seq: int, data: Mapping[str, Any] | None = None) -> record.Sealed:
@@ -153,7 +164,9 @@ def effect_in(w: World, run: UUID, state: str, **fields: Any) -> Effect:
     return Effect.objects.create(**effect_row(w, run, state, **fields))
 
 
-def attempt_row(w: World, run: UUID, effect: UUID, n: int = 1, state: str = AttemptState.COMMITTED) -> dict[str, Any]:
+def attempt_row(
+    w: World, run: UUID, effect: UUID, n: int = 1, state: str = AttemptState.COMMITTED
+) -> dict[str, Any]:
     """The columns of an attempt."""
     now = clock.now()
     return {
@@ -187,7 +200,9 @@ def evidence_row(w: World, run: UUID, effect: UUID, **fields: Any) -> dict[str, 
     }
 
 
-def write(w: World, run: UUID, *changes: Change, kind: EventKind = EventKind.RUN_ADVANCED, **of: Any) -> record.Committed:
+def write(
+    w: World, run: UUID, *changes: Change, kind: EventKind = EventKind.RUN_ADVANCED, **of: Any
+) -> record.Committed:
     """One commit with one entry."""
     return record.commit(Commit(w.ws, run, [Entry(kind, {}, changes)], **of))
 
@@ -196,7 +211,9 @@ def send(w: World, run: UUID, **of: Any) -> tuple[UUID, UUID]:
     """A new effect with its attempt already in flight, in one commit. Returns their ids."""
     effect = effect_row(w, run, EffectState.IN_FLIGHT)
     attempt = attempt_row(w, run, effect["id"])
-    write(w, run, record.new("effect", effect), record.new("attempt", attempt), kind=EventKind.EFFECT_SENT, **of)
+    write(
+        w, run, record.new("effect", effect), record.new("attempt", attempt), kind=EventKind.EFFECT_SENT, **of
+    )
     return effect["id"], attempt["id"]
 
 

@@ -44,7 +44,9 @@ def test_every_foreign_key_inside_a_workspace_includes_the_workspace() -> None:
 
 def test_each_of_them_is_in_the_database(world: World) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT conname FROM pg_constraint WHERE contype = 'f' AND array_length(conkey, 1) = 2")
+        cursor.execute(
+            "SELECT conname FROM pg_constraint WHERE contype = 'f' AND array_length(conkey, 1) = 2"
+        )
         stored = {name for (name,) in cursor.fetchall()}
     assert {constraint.name for constraint in _same_workspace().values()} <= stored
 
@@ -99,7 +101,9 @@ def test_the_writer_does_not_reach_into_another_workspace(world: World) -> None:
             world,
             run,
             record.new(
-                "signal", {"workspace_id": world.other.pk, "run_id": run, "name": "x", "payload": {}}, {"received_at": 0}
+                "signal",
+                {"workspace_id": world.other.pk, "run_id": run, "name": "x", "payload": {}},
+                {"received_at": 0},
             ),
         ),
     )
@@ -111,7 +115,7 @@ def test_a_run_has_its_end_exactly_when_it_ended(world: World) -> None:
         given = {"ended_at": None if ended else clock.now()}
         with pytest.raises(IntegrityError), transaction.atomic():
             row = make.run_in(world, state)
-            # An ended run's end cannot be taken away by an UPDATE (another rule), so it is inserted without one.
+            # An UPDATE cannot take an ended run's end away (another rule), so it is inserted without one.
             Run.objects.bulk_create([_copy(row, **given)])
 
 

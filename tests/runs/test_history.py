@@ -39,7 +39,11 @@ def test_history_and_evidence_are_not_edited(world: World, statement: str, role:
     run = make.accept(world)
     effect, _ = make.send(world, run)
     make.write(world, run, record.new("evidence", make.evidence_row(world, run, effect)))
-    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute(f"SET LOCAL session_replication_role = {role}")
         cursor.execute(statement)
@@ -63,7 +67,13 @@ def test_an_event_says_who_when_why_and_what_moved(world: World) -> None:
         record.Commit(
             world.ws,
             run,
-            [record.Entry(EventKind.EFFECT_UNKNOWN, {"after": 20}, [record.move("effect", effect, None, {"state": "unknown"})])],
+            [
+                record.Entry(
+                    EventKind.EFFECT_UNKNOWN,
+                    {"after": 20},
+                    [record.move("effect", effect, None, {"state": "unknown"})],
+                )
+            ],
             actor=world.person.pk,
             behalf="shop",
             reason="no answer came",
@@ -103,7 +113,7 @@ def test_the_time_of_an_event_is_the_databases(world: World) -> None:
 
 
 def _random_change(world: World, run: UUID, dice: random.Random) -> list[Change]:
-    """One legal thing to do: a new effect, an attempt, or a legal move of either; and now and then a review."""
+    """One legal thing to do: a new effect, an attempt, a legal move of either, or a review."""
     what = dice.choice(["effect", "effect", "attempt", "move", "move", "move", "end", "review"])
     effects = list(Effect.objects.filter(run_id=run).order_by("id"))
     if what == "effect" or not effects:
@@ -121,7 +131,11 @@ def _random_change(world: World, run: UUID, dice: random.Random) -> list[Change]
             return []
         attempt = dice.choice(attempts)
         targets = sorted(b for a, b in TRANSITIONS["attempt"] if a == attempt.state)
-        return [record.move("attempt", attempt.pk, [attempt.state], {"state": dice.choice(targets)})] if targets else []
+        return (
+            [record.move("attempt", attempt.pk, [attempt.state], {"state": dice.choice(targets)})]
+            if targets
+            else []
+        )
     if what == "review":
         row = {
             "workspace_id": world.ws,
@@ -286,5 +300,7 @@ def test_the_workspaces_own_chain_verifies_and_shows_tampering(world: World) -> 
     for n in range(3):
         record.note(world.ws, EventKind.PERSON_SIGNED_IN, actor=world.person.pk, data={"n": n})
     assert chain.verify_workspace(Workspace.objects.get(pk=world.ws)) == chain.ChainReport(3)
-    _tamper("UPDATE runs_event SET text = replace(text, '\"n\": 1', '\"n\": 9') WHERE run_id IS NULL AND seq = 2")
+    _tamper(
+        "UPDATE runs_event SET text = replace(text, '\"n\": 1', '\"n\": 9') WHERE run_id IS NULL AND seq = 2"
+    )
     assert chain.verify_workspace(Workspace.objects.get(pk=world.ws)).bad == 2

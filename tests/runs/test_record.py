@@ -37,8 +37,14 @@ def test_a_refusal_anywhere_in_a_commit_undoes_all_of_it(world: World) -> None:
                 world.ws,
                 run,
                 [
-                    Entry(EventKind.EFFECT_DELAYED, {}, [record.move("effect", ready.pk, None, {"attempts": 1})]),
-                    Entry(EventKind.EFFECT_DELAYED, {}, [record.move("effect", unknown.pk, None, {"state": "ready"})]),
+                    Entry(
+                        EventKind.EFFECT_DELAYED, {}, [record.move("effect", ready.pk, None, {"attempts": 1})]
+                    ),
+                    Entry(
+                        EventKind.EFFECT_DELAYED,
+                        {},
+                        [record.move("effect", unknown.pk, None, {"state": "ready"})],
+                    ),
                 ],
                 checkpoint=make.checkpoint(world, run, 2),
             )
@@ -56,7 +62,10 @@ def test_an_old_token_changes_no_state_and_its_answer_is_kept(world: World) -> N
     effect, attempt = make.send(world, run, token=lease.token)
     with pytest.raises(errors.StaleOwner) as refused:
         make.write(
-            world, run, record.move("effect", effect, ["in_flight"], {"state": "unknown"}), token=lease.token - 1
+            world,
+            run,
+            record.move("effect", effect, ["in_flight"], {"state": "unknown"}),
+            token=lease.token - 1,
         )
     assert refused.value.facts == {"token": lease.token - 1, "now": lease.token}
     assert Effect.objects.get(pk=effect).state == "in_flight"
@@ -126,7 +135,9 @@ def test_an_effect_has_one_live_attempt(world: World) -> None:
     effect, attempt = make.send(world, run)
     with pytest.raises(errors.LostRace):
         make.write(world, run, record.new("attempt", make.attempt_row(world, run, effect, n=2)))
-    make.write(world, run, record.move("attempt", attempt, ["committed"], {"state": "lost"}, times={"ended_at": 0}))
+    make.write(
+        world, run, record.move("attempt", attempt, ["committed"], {"state": "lost"}, times={"ended_at": 0})
+    )
     make.write(world, run, record.new("attempt", make.attempt_row(world, run, effect, n=2)))
     assert list(Attempt.objects.filter(effect=effect).order_by("n").values_list("state", flat=True)) == [
         "lost",
@@ -135,7 +146,7 @@ def test_an_effect_has_one_live_attempt(world: World) -> None:
 
 
 def test_permits_go_up_and_back_and_end_at_the_limit(world: World) -> None:
-    """Invariant 12's ground: the capacity counts live attempts, in the transaction that makes or ends them."""
+    """Invariant 12's ground: capacity counts live attempts, in the transaction that makes or ends them."""
     Capacity.objects.update(max_in_flight=2)
     run = make.accept(world)
     _, first = make.send(world, run)
@@ -340,6 +351,17 @@ def test_reckon_says_what_is_most_urgent_and_wakes_when_nothing_is_open(
     assert (row.wake_at is not None) is woken
 
 
+def test_reckon_leaves_a_run_alone_whose_owner_is_at_work(world: World) -> None:
+    """The owner looks for itself before it gives the lease back; only then is the run made due."""
+    run = make.accept(world)
+    token = make.leased(world, run).token
+    make.write(world, run, record.reckon(wake=True), token=token)
+    assert Run.objects.get(pk=run).wake_at is None
+    back = record.run_moves({"state": "waiting", "waiting_on": "in_flight", "lease_owner": None})
+    make.write(world, run, back, record.reckon(), token=token)
+    assert Run.objects.get(pk=run).wake_at is not None
+
+
 def test_doorbells_ring_after_the_commit_and_not_for_a_refusal(
     world: World, django_capture_on_commit_callbacks: Any
 ) -> None:
@@ -353,7 +375,11 @@ def test_doorbells_ring_after_the_commit_and_not_for_a_refusal(
             assert rings == []
         with django_capture_on_commit_callbacks(execute=True), pytest.raises(errors.StaleVersion):
             make.write(world, run, version=9)
-        with django_capture_on_commit_callbacks(execute=True), pytest.raises(RuntimeError), transaction.atomic():
+        with (
+            django_capture_on_commit_callbacks(execute=True),
+            pytest.raises(RuntimeError),
+            transaction.atomic(),
+        ):
             make.write(world, run)
             raise RuntimeError("after the commit call, before the transaction's end")
     finally:

@@ -9,8 +9,8 @@ import pytest
 from django.db import DatabaseError, transaction
 
 from runs import clock, errors, record
-from runs.models import Event, Run, Worker
-from runs.states import RUN_ENDED
+from runs.models import Event, Run
+from runs.states import RUN_ENDED, EventKind
 from tests.runs import make
 from tests.runs.make import World
 
@@ -29,7 +29,7 @@ def test_a_due_run_is_leased_with_a_token_and_a_counted_try(world: World) -> Non
 def test_a_live_workers_lease_is_not_taken(world: World) -> None:
     run = make.accept(world)
     make.leased(world, run)
-    clock.shift(timedelta(seconds=record.DEAD_AFTER - 1))
+    make.silence(world.worker, record.DEAD_AFTER - 5)
     assert record.lease(world.ws, run, worker=make.worker().pk, epoch=1) == "leased"
     assert Run.objects.get(pk=run).tries == 1
 
@@ -37,8 +37,16 @@ def test_a_live_workers_lease_is_not_taken(world: World) -> None:
 def test_a_heartbeat_keeps_the_lease(world: World) -> None:
     run = make.accept(world)
     make.leased(world, run)
-    clock.shift(timedelta(seconds=record.DEAD_AFTER + 1))
-    Worker.objects.filter(pk=world.worker.pk).update(seen_at=clock.now())
+    make.silence(world.worker, record.DEAD_AFTER + 1)
+    make.silence(world.worker, 0)
+    assert record.lease(world.ws, run, worker=uuid4(), epoch=1) == "leased"
+
+
+def test_a_test_that_moves_the_records_clock_kills_no_worker(world: World) -> None:
+    """Heartbeats are measured by the real clock: a timer can be tested while real workers live."""
+    run = make.accept(world)
+    make.leased(world, run)
+    clock.shift(timedelta(days=1))
     assert record.lease(world.ws, run, worker=uuid4(), epoch=1) == "leased"
 
 
@@ -46,7 +54,7 @@ def test_a_dead_workers_lease_is_taken_and_its_token_is_refused(world: World) ->
     """Invariant 6, both halves."""
     run = make.accept(world)
     old = make.leased(world, run)
-    clock.shift(timedelta(seconds=record.DEAD_AFTER + 1))
+    make.silence(world.worker, record.DEAD_AFTER + 1)
     new = make.leased(world, run, make.worker().pk)
     assert new.token == old.token + 1
     assert Run.objects.get(pk=run).tries == 2
@@ -80,10 +88,26 @@ def test_a_run_that_is_not_due_is_not_leased(world: World) -> None:
     make.write(world, run, asleep, token=lease.token)
     assert record.lease(world.ws, run, worker=world.worker.pk, epoch=1) == "not_due"
     clock.shift(timedelta(seconds=3601))
-    Worker.objects.update(seen_at=clock.now())
     assert make.leased(world, run).token == lease.token + 1
     row = Run.objects.get(pk=run)
     assert (row.state, row.waiting_on) == ("running", "")
+
+
+@pytest.mark.parametrize("sleeps_until", [None, 3600])
+def test_what_woke_a_run_while_its_owner_was_at_work_is_not_slept_over(
+    world: World, sleeps_until: int | None
+) -> None:
+    """Invariant 11: a signal that comes between the owner's last look and its wait still wakes the run."""
+    run = make.accept(world)
+    lease = make.leased(world, run)
+    make.write(world, run, record.run_moves({}, times={"wake_at": 0}), kind=EventKind.RUN_SIGNALLED)
+    asleep = record.run_moves(
+        {"state": "waiting", "waiting_on": "event", "lease_owner": None, "wake_at": None},
+        times=None if sleeps_until is None else {"wake_at": sleeps_until},
+        soonest=True,
+    )
+    make.write(world, run, asleep, token=lease.token)
+    assert make.leased(world, run).token == lease.token + 1
 
 
 def test_a_wait_without_a_timer_is_never_due_by_itself(world: World) -> None:

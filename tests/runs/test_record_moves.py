@@ -49,7 +49,10 @@ def test_the_database_table_is_the_code(world: World) -> None:
 def test_the_function_that_judges_moves_agrees_on_every_pair(world: World, thing: str) -> None:
     values = [START, *ENUMS[thing].values]
     for source, target in product(values, values):
-        assert _judged_legal(thing, source, target) is ((source, target) in TRANSITIONS[thing]), (source, target)
+        assert _judged_legal(thing, source, target) is ((source, target) in TRANSITIONS[thing]), (
+            source,
+            target,
+        )
 
 
 def _judged_legal(thing: str, source: str, target: str) -> bool:
@@ -165,7 +168,7 @@ def _attempted(commit: Callable[[], object]) -> bool:
 
 @pytest.mark.parametrize("thing", sorted(MODELS))
 def test_every_pair_by_a_real_commit(world: World, thing: str) -> None:
-    """Legal moves are written with exactly one event that names them; illegal ones change nothing (invariant 9)."""
+    """Invariant 9: a legal move is written with exactly one event that names it; an illegal one is not."""
     run = make.accept(world)
     model, judged = MODELS[thing], 0
     for source, target in product(ENUMS[thing].values, ENUMS[thing].values):

@@ -78,7 +78,7 @@ def test_every_run_that_has_not_ended_can_still_end() -> None:
 
 
 def test_unknown_never_becomes_failed_by_itself() -> None:
-    """Invariant 4: no clock takes an effect out of unknown or disputed, so neither ends as cancelled or expired."""
+    """Invariant 4: no clock takes an effect out of unknown or disputed, so neither ends as cancelled."""
     by_clock_or_will = {EffectState.CANCELLED, EffectState.EXPIRED, EffectState.DECLINED, EffectState.READY}
     for state in (EffectState.UNKNOWN, EffectState.DISPUTED, EffectState.ACCEPTED):
         assert not {b for a, b in TRANSITIONS["effect"] if a == state} & by_clock_or_will
@@ -90,7 +90,7 @@ def test_a_settled_effect_leaves_only_by_contradiction() -> None:
 
 
 def test_a_success_keeps_its_key_and_everything_else_that_is_settled_frees_it() -> None:
-    assert EFFECT_SETTLED - EFFECT_FREES_KEY == {EffectState.SUCCEEDED}
+    assert {EffectState.SUCCEEDED} == EFFECT_SETTLED - EFFECT_FREES_KEY
 
 
 def test_what_blocks_an_end_is_open() -> None:

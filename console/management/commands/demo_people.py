@@ -1,4 +1,4 @@
-"""`manage.py demo_people`: the two workspaces of the demonstration, their people, the sandbox as downstream."""
+"""`manage.py demo_people`: the two workspaces of the demonstration, their people, and the sandbox."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

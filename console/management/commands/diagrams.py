@@ -5,6 +5,8 @@ Each part stands between two marks in a file under ``docs/``. Text outside the m
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +14,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import override
 
+import recovery
 from console import words
 from console.api.problems import WORDS
 from recovery.engine.reasons import REASONS
@@ -19,6 +22,7 @@ from runs.errors import RunsError
 from runs.states import EFFECT_SETTLED, RUN_ENDED, START, TRANSITIONS
 
 DOCS: Final = Path(__file__).resolve().parents[3] / "docs"
+OURS: Final = ("runs.", "recovery.", "console.")
 ENDS: Final[dict[str, frozenset[Any]]] = {"run": RUN_ENDED, "effect": EFFECT_SETTLED}
 
 
@@ -33,7 +37,7 @@ def end(name: str) -> str:
 
 
 def state_diagram(thing: str) -> str:
-    """The states and legal moves of ``thing`` as a Mermaid state diagram, in the order of the table's names."""
+    """The states and legal moves of ``thing`` as a Mermaid state diagram, in the order of their names."""
     lines = ["```mermaid", "stateDiagram-v2"]
     pairs = sorted(TRANSITIONS[thing])
     for source, target in pairs:
@@ -47,7 +51,7 @@ def state_diagram(thing: str) -> str:
 
 
 def reason_table() -> str:
-    """Each reason code of a decision: whose turn it is, what is waited for, and what happens if nobody acts."""
+    """Each reason code of a decision: whose turn it is, what is waited for, what if nobody acts."""
     rows = ["| code | turn | waiting for, or how it ended | if nobody acts |", "| --- | --- | --- | --- |"]
     for code, reason in REASONS.items():
         ended = reason.turn == "nobody"
@@ -59,10 +63,13 @@ def reason_table() -> str:
 def refusals() -> dict[str, str]:
     """Each code with which something is refused, and its sentence or, without one, its meaning."""
     found = {code: " ".join(str(part) for part in pair if part) for code, pair in WORDS.items()}
+    for _finder, name, _package in pkgutil.walk_packages(recovery.__path__, "recovery."):
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
     for error in _below(RunsError):
-        own = vars(error).get("code")
+        own = vars(error).get("code") if error.__module__.startswith(OURS) else None
         if isinstance(own, str) and own not in found:
-            found[own] = (error.__doc__ or own).splitlines()[0]
+            found[own] = (error.__doc__ or own).splitlines()[0].replace("``", "`")
     found.update({code: str(text) for code, text in words.REFUSALS.items()})
     return dict(sorted(found.items()))
 
@@ -80,14 +87,16 @@ def refusal_table() -> str:
 
 
 MADE: Final[dict[str, dict[str, Callable[[], str]]]] = {
-    "architecture.md": {f"states of {thing}": lambda thing=thing: state_diagram(thing) for thing in TRANSITIONS},  # type: ignore[misc]
+    "architecture.md": {
+        f"states of {thing}": lambda thing=thing: state_diagram(thing) for thing in TRANSITIONS
+    },  # type: ignore[misc]
     "reference.md": {"reason codes": reason_table, "refusal codes": refusal_table},
 }
 """File, name of the part, how it is made."""
 
 
 def redrawn(file: str, text: str) -> str:
-    """``text`` with each part of ``file`` made anew, in English. Raises ValueError where a mark is missing."""
+    """``text`` with each part of ``file`` made anew, in English. Raises ValueError for a missing mark."""
     with override("en"):
         for name, make in MADE[file].items():
             before, opened, rest = text.partition(begin(name))
@@ -104,7 +113,9 @@ class Command(BaseCommand):
     help = "Draw the state diagrams and the tables of codes in docs/ from the code."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--check", action="store_true", help="write nothing; fail if a part is not current")
+        parser.add_argument(
+            "--check", action="store_true", help="write nothing; fail if a part is not current"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         for file in MADE:

@@ -117,6 +117,7 @@ class Command(BaseCommand):
             capture_output=True,
             text=True,
             check=False,
+            start_new_session=True,
         )
         if done.returncode:
             raise StackError(f"The accounts cannot be read:\n{done.stderr.strip()}")

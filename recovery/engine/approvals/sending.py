@@ -172,5 +172,5 @@ def revoke(effect: Effect) -> list[Change]:
 
 
 def still_good(effect: Effect, now: datetime) -> bool:
-    """Whether the same bytes may be sent again under the same key: what a first send needs holds still (R10)."""
+    """Whether the same bytes may be sent again under the same key: all that a first send needs (R10)."""
     return not isinstance(check_before_send(effect, now), Refused)

@@ -1,0 +1,228 @@
+"""The gate: four lines from a stored decision, in the reader's language. Nothing here is judged anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console import when
+from console.screens import told
+from recovery.engine import reasons
+from recovery.engine.approvals import Rule
+from recovery.engine.reasons import Turn
+from runs.models import Approval, Effect, Person, Run, Verdict
+from runs.states import (
+    ATTEMPT_LIVE,
+    EFFECT_OPEN,
+    ApprovalState,
+    EffectState,
+    RunState,
+    VerdictState,
+    WaitingOn,
+)
+
+TURNS: Final = {Turn.RECOURSE: "recourse", Turn.DEPENDENCY: "other", Turn.PERSON: "person", Turn.NOBODY: ""}
+"""The engine's turns as ``console.pills.TURNS`` names them."""
+
+URGENT: Final = (
+    EffectState.DISPUTED,
+    EffectState.UNKNOWN,
+    EffectState.AWAITING_APPROVAL,
+    EffectState.ACCEPTED,
+    EffectState.IN_FLIGHT,
+    EffectState.READY,
+)
+"""Open effects, the most urgent first."""
+
+WHY: Final[dict[str, str | Promise]] = {
+    "step_raised": gettext_lazy("the step {step} broke"),
+    "amend_needs_perform": gettext_lazy("the step {step} did not ask for the same effects again"),
+    "data_unserialisable": gettext_lazy("the step {step} left data that cannot be stored, at {path}"),
+    "no_progress": gettext_lazy("{tries} tries brought no progress"),
+    "key_mismatch": gettext_lazy("a step asked for other content under a key that is in use"),
+    "unreadable": gettext_lazy("its checkpoint cannot be opened"),
+    "checks_ask": gettext_lazy("the checks before going on ask for a person: {checks}"),
+    "no_quorum": gettext_lazy("nobody could meet the rule: it needs {needed}, and {eligible} may sign"),
+}
+"""Why a run stands still, by the stored code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What ``partials/gate.html`` shows. ``turn``: a key of ``pills.TURNS``; ``since``: since when it is so."""
+
+    turn: str
+    waiting_for: str
+    ends_when: str
+    who_can: str
+    if_nobody: str
+    dependency: str = ""
+    since: datetime | None = None
+    effect: Effect | None = None
+
+
+def show_time(moment: datetime) -> str:
+    """A time in a sentence: the clock, with the date if it is not today."""
+    return when.stamp(moment, timezone.now(), seconds=False)
+
+
+def why_of(reason: Mapping[str, Any]) -> str:
+    """A stored {code, facts} as half a sentence; a code without words says what the engine said."""
+    facts = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in (reason.get("facts") or {}).items()
+    }
+    code = str(reason.get("code", ""))
+    try:
+        return str(WHY[code]).format(**facts)
+    except KeyError:
+        return str(facts.get("said") or facts.get("why") or code)
+
+
+def of_effect(effect: Effect, run: Run, me: Person) -> Gate:
+    """The gate of an open effect of ``run``, its relations loaded as ``queries.run_detail`` does.
+
+    At most two queries. What waits behind it is read with :func:`behind`.
+    """
+    proposed = _proposed(effect)
+    if proposed is not None:
+        return _second_person(effect, proposed, me)
+    decision = _decision(effect, run)
+    approval = _asked(effect)
+    if approval is not None and effect.state == EffectState.AWAITING_APPROVAL:
+        decision["facts"] = {**decision["facts"], "group": approval.group.slug}
+        people = told.names(_signers(approval, run), me.pk, approval.group.slug)
+    elif reasons.REASONS[decision["reason"]].turn in (Turn.PERSON, Turn.DEPENDENCY):
+        people = told.who_can(run.workspace_id, "decide", me)
+    else:
+        people = ""
+    made = _made(decision, people)
+    return replace(made, dependency=effect.dependency.name, since=_since(effect, approval), effect=effect)
+
+
+def behind(effect: Effect, run: Run) -> Gate:
+    """The gate of an effect that is not the most urgent one: as :func:`of_effect`, without names. No query."""
+    return replace(_made(_decision(effect, run), ""), dependency=effect.dependency.name, effect=effect)
+
+
+def of_run(run: Run, effects: Iterable[Effect], me: Person, since: datetime | None = None) -> list[Gate]:
+    """Everything that ``run`` waits for, most urgent first; none for an ended run.
+
+    ``effects``: its own and those of other runs that it waits on. ``since``: when something last happened.
+    """
+    if run.ended:
+        return []
+    waits = sorted(
+        (e for e in effects if e.state in EFFECT_OPEN), key=lambda e: (URGENT.index(e.state), e.ordinal)
+    )
+    if waits and run.state != RunState.QUARANTINED:
+        return [of_effect(waits[0], run, me), *(behind(effect, run) for effect in waits[1:])]
+    reason, facts = _of_its_own(run)
+    if run.deadline is not None:
+        facts["run_deadline"] = run.deadline.isoformat()
+    person = reasons.REASONS[reason].turn == Turn.PERSON
+    people = told.who_can(run.workspace_id, "cancel", me) if person else ""
+    gate = replace(_made({"reason": reason, "facts": facts}, people), since=run.cancel_asked_at or since)
+    # What a person can do about it here is to cancel it; taking out of quarantine is not offered yet.
+    return [replace(gate, ends_when=_("a person cancels the run")) if person else gate]
+
+
+def _of_its_own(run: Run) -> tuple[str, dict[str, Any]]:
+    """Reason code and facts of a wait that is not an effect's."""
+    if run.state == RunState.QUARANTINED or run.waiting_on == WaitingOn.PERSON:
+        return "quarantined", {"why": "; ".join(why_of(reason) for reason in run.gate)}
+    if run.state == RunState.ACCEPTED:
+        return "not_started", {}
+    if run.state == RunState.WAITING and run.waiting_on == WaitingOn.TIMER and run.wake_at is not None:
+        return "timer", {"at": run.wake_at.isoformat()}
+    if run.state == RunState.WAITING and run.waiting_on == WaitingOn.EVENT:
+        return "event", {"event": run.wait_event}
+    if run.state == RunState.WAITING and run.waiting_on == WaitingOn.VERSION_MISSING:
+        return "version_missing", {"type": run.type, "version": run.type_version}
+    return "running", {}
+
+
+def _decision(effect: Effect, run: Run) -> dict[str, Any]:
+    """The stored decision, or what the state says where the last decision was about an earlier state."""
+    base: dict[str, Any] = {"what": effect.describe, "dependency": effect.dependency.name}
+    if run.deadline is not None:
+        base["run_deadline"] = run.deadline.isoformat()
+    live = next((a for a in effect.attempt_set.all() if a.state in ATTEMPT_LIVE), None)
+    if effect.state == EffectState.IN_FLIGHT and live is not None:
+        return {"reason": "in_flight", "facts": {**base, "at": live.expires_at.isoformat()}}
+    stored = effect.decision
+    if stored is None or (effect.state == EffectState.READY and stored["reason"] in _OF_SIGNING):
+        return {"reason": "send_now" if effect.state == EffectState.READY else "check_first", "facts": base}
+    return {"reason": stored["reason"], "facts": {**base, **stored["facts"]}}
+
+
+_OF_SIGNING: Final = frozenset({"signatures_needed", "approval_expired"})
+
+
+def _made(decision: Mapping[str, Any], people: str) -> Gate:
+    lines = reasons.gate(decision, people=people, show_time=show_time)
+    return Gate(TURNS[lines.turn], lines.waiting_for, lines.ends_when, lines.who_can, lines.if_nobody_acts)
+
+
+def _asked(effect: Effect) -> Approval | None:
+    """The newest request for signatures."""
+    return max(effect.approvals.all(), key=lambda a: a.revision, default=None)
+
+
+def signers(approval: Approval, run: Run) -> list[Person]:
+    """Who may sign now and has not. One query, one more where somebody edited it."""
+    barred: dict[UUID, str] = {UUID(str(id)): "edited" for id in approval.editors}
+    owners = {p.owner_id: p.name for p in Person.objects.filter(pk__in=barred)} if barred else {}
+    for person, why in ((approval.requester, "asked"), (run.started_by, "started")):
+        if person is not None:
+            barred[person.pk] = why
+            owners[person.owner_id] = person.name
+    rule = Rule(run.workspace_id, approval.group, approval.needed, barred, owners)
+    signed = {s.person_id for s in approval.signatures.all() if s.state == "signed"}
+    return [person for person in rule.candidates() if person.pk not in signed]
+
+
+def _signers(approval: Approval, run: Run) -> Sequence[tuple[UUID, str]]:
+    if approval.state not in (ApprovalState.PENDING, ApprovalState.GRANTED):
+        return [(p.pk, p.name) for p in told.access.people_who_can(run.workspace_id, "start")]
+    return [(person.pk, person.name) for person in signers(approval, run)]
+
+
+def _proposed(effect: Effect) -> Verdict | None:
+    return next((v for v in effect.verdicts.all() if v.state == VerdictState.PROPOSED), None)
+
+
+def _second_person(effect: Effect, verdict: Verdict, me: Person) -> Gate:
+    people = {p.pk: p for p in told.access.people_who_can(effect.workspace_id, "decide")}
+    people |= {p.pk: p for p in told.access.people_who_can(effect.workspace_id, "confirm")}
+    others = [(p.pk, p.name) for p in people.values() if p.owner_id != verdict.person.owner_id]
+    who = _("you") if verdict.person_id == me.pk else verdict.person.name
+    return Gate(
+        turn="person",
+        waiting_for=_("a second person to confirm what {who} decided: {what}").format(
+            who=who, what=effect.describe
+        ),
+        ends_when=_("another person confirms it or does not"),
+        who_can=told.names(others, me.pk),
+        if_nobody=_("Nothing is sent again. The outcome stays unknown."),
+        dependency=effect.dependency.name,
+        since=verdict.at,
+        effect=effect,
+    )
+
+
+def _since(effect: Effect, approval: Approval | None) -> datetime:
+    if effect.state == EffectState.AWAITING_APPROVAL and approval is not None:
+        return approval.asked_at
+    attempts = effect.attempt_set.all()
+    if effect.state == EffectState.IN_FLIGHT and attempts:
+        return max(a.committed_at for a in attempts)
+    return effect.unknown_since or effect.requested_at

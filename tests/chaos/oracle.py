@@ -1,0 +1,94 @@
+"""What must be true afterwards, judged by the sandbox's own ledger and by the record's chains (faults rules 1 and 3)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from recovery.sandbox.client import SandboxClient
+from runs.history import chain, fold
+from runs.models import Effect, Review, Run
+from runs.states import RUN_ENDED, EffectState, RunState
+
+
+@dataclass(slots=True)
+class Verdict:
+    """``wrong``: sentences, empty when everything holds. ``counts``: runs by where they came to."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+def visibly_waits(run: Run) -> str:
+    """What a run that has not ended visibly waits for, or an empty text."""
+    if Review.objects.filter(run=run, state="open").exists():
+        return "a person"
+    effects = list(Effect.objects.filter(run=run).exclude(next_check_at=None, state=EffectState.READY))
+    if any(e.next_check_at is not None for e in effects):
+        return "a check with its dependency"
+    return ""
+
+
+def settled(ids: Iterable[UUID]) -> bool:
+    """Whether every run has ended or waits for a person."""
+    open_runs = Run.objects.filter(pk__in=list(ids)).exclude(state__in=RUN_ENDED)
+    return all(visibly_waits(run) == "a person" for run in open_runs)
+
+
+def wait_until_settled(ids: list[UUID], seconds: float) -> float:
+    """Wait until nothing moves by itself any more; seconds it took (at most ``seconds``)."""
+    began = time.monotonic()
+    while not settled(ids) and time.monotonic() - began < seconds:
+        time.sleep(0.5)
+    return time.monotonic() - began
+
+
+def judge(ids: list[UUID], sandbox: SandboxClient) -> Verdict:
+    """Check every run, every intent in the ledger, every chain."""
+    verdict = Verdict()
+    found = Run.objects.in_bulk(ids)
+    verdict.counts["accepted"] = len(ids)
+    for id in ids:
+        run = found.get(id)
+        if run is None:
+            verdict.wrong.append(f"run {id} was accepted and is not in the record")
+            continue
+        _judge_run(run, verdict)
+    ledger = sandbox.ledger()
+    verdict.counts["intents"] = len(ledger)
+    for line in ledger:
+        if line["applied"] > 1:
+            verdict.wrong.append(f"{line['provider']} {line['intent']}: took effect {line['applied']} times")
+    applied = {line["intent"]: line["applied"] for line in ledger}
+    for effect in Effect.objects.filter(run_id__in=ids):
+        _judge_effect(effect, applied.get(effect.sent_key, 0), verdict)
+    return verdict
+
+
+def _judge_run(run: Run, verdict: Verdict) -> None:
+    if run.state in RUN_ENDED:
+        verdict.counts[run.state] += 1
+    else:
+        waits = visibly_waits(run)
+        verdict.counts[f"waits for {waits}" if waits else "stuck"] += 1
+        if not waits:
+            verdict.wrong.append(f"run {run.pk} is {run.state} {run.waiting_on} and waits for nothing that shows")
+    report = chain.verify_run(run)
+    if not report.ok:
+        verdict.wrong.append(f"run {run.pk}: {report.why}")
+    verdict.wrong += [f"run {run.pk}: {line}" for line in fold.differences(run)]
+    if run.state == RunState.COMPLETED:
+        for effect in run.effects.all():
+            if not effect.settled:
+                verdict.wrong.append(f"run {run.pk} is completed with {effect} {effect.state}")
+
+
+def _judge_effect(effect: Any, applied: int, verdict: Verdict) -> None:
+    if effect.state == EffectState.SUCCEEDED and applied != 1:
+        verdict.wrong.append(f"{effect} happened by the record, {applied} times by the ledger")
+    if effect.state in (EffectState.NOT_APPLIED, EffectState.EXPIRED, EffectState.CANCELLED) and applied:
+        verdict.wrong.append(f"{effect} is {effect.state} by the record, applied {applied} times by the ledger")
