@@ -13,10 +13,9 @@ class RecoveryConfig(AppConfig):
 
     def ready(self) -> None:
         from recovery import bells
-        from runs import doorbells
-
         from recovery.checks import register_checks
         from recovery.contract import registry
+        from runs import doorbells
 
         doorbells.register(bells.ring)
         registry.discover()

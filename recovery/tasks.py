@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from celery import Task, shared_task
@@ -12,8 +12,13 @@ from recovery.engine import advance as advancing
 from recovery.engine import dispatch as dispatching
 from recovery.engine import reconcile as reconciling
 
+if TYPE_CHECKING:
+    BaseTask = Task[..., Any]
+else:
+    BaseTask = Task
 
-class Doorbell(Task):
+
+class Doorbell(BaseTask):
     """A task that survives a record that was away: a connection that broke is dropped, the next task opens another."""
 
     abstract = True

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from console.forms import ActForm
-from console.screens import effect_facts, place, saying
+from console.screens import comparing, effect_facts, place, saying
 from console.screens.effect import after_of, context_of
 from console.screens.effect_page import EffectPage, effect_page
 from recovery.actions import effects
@@ -42,7 +42,7 @@ def readback(request: HttpRequest, id: UUID) -> HttpResponse:
     if not form.is_valid():
         return HttpResponse(status=400)
     try:
-        done = effects.check(id, actor=reader, act=saying.act_of(form, "effect-readback", id))
+        done = effects.check(id, actor=reader, act=saying.act_of(form, "effects.check", id))
     except RunsError as error:
         return saying.refuse(request, error)
     page = effect_page(request, id)
@@ -57,7 +57,7 @@ def checked(page: EffectPage, evidence: str) -> dict[str, Any]:
     answered = one.claim != Claim.UNAVAILABLE
     return {
         "heading": heading(page, one),
-        "line": page.settled_line or (effect_facts.agreement(page.effect, one) if answered else ""),
+        "line": page.settled_line or (comparing.agreement(page.effect, one) if answered else ""),
         "after": after_of(page.effect.run, page.effect.pk) if page.effect.settled else None,
     }
 

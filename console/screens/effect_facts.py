@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from itertools import groupby
 from typing import Any, Final
 
 from django.utils import timezone
@@ -13,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from console import payload, when
+from console.screens.comparing import FACTS
 from console.screens.saying import clock
 from console.screens.told import noun
 from recovery.contract import EffectContract
@@ -24,14 +24,6 @@ KINDS: Final = {
     EvidenceKind.READBACK: gettext_lazy("Readback"),
     EvidenceKind.CALLBACK: gettext_lazy("Callback"),
     EvidenceKind.STATEMENT: gettext_lazy("Statement"),
-}
-
-_FACTS: Final = {
-    "amount": gettext_lazy("amount"),
-    "charge": gettext_lazy("charge"),
-    "made at": gettext_lazy("made at"),
-    "our reference": gettext_lazy("our reference"),
-    "others like it": gettext_lazy("others like it"),
 }
 
 _SILENCE: Final = {
@@ -47,18 +39,6 @@ class Try:
 
     sent: str
     heard: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """One compared fact. ``same``: "same", "differs", "unclear", or empty where nothing is compared."""
-
-    name: str
-    meant: str
-    sent: str
-    theirs: str
-    same: str
-    note: str
 
 
 @dataclass(frozen=True)
@@ -155,7 +135,7 @@ def found(effect: Effect, check: Evidence) -> str:
 def where(effect: Effect) -> str:
     """The target with the name of its field: "charge ch_3QK9"."""
     named = next((name for name, value in effect.params.items() if value == effect.target), "")
-    return f"{_FACTS.get(named, named)} {effect.target}".strip()
+    return f"{FACTS.get(named, named)} {effect.target}".strip()
 
 
 def promise_line(contract: EffectContract | None) -> str:
@@ -188,70 +168,28 @@ def window_line(effect: Effect, attempts: Sequence[Attempt], contract: EffectCon
     )
 
 
-def compared(evidence: Evidence) -> list[Row]:
-    """The rows of a check: what we meant, what we sent, what they have."""
-    return list(_rows(evidence.facts))
-
-
-def _rows(facts: Sequence[dict[str, Any]]) -> Iterator[Row]:
-    for fact in facts:
-        name, same = fact["name"], fact["same"]
-        word = {True: "same", False: "differs"}.get(same, "unclear")
-        note, theirs = "", _plain(fact["theirs"])
-        meant, sent = fact["meant"] or "-", _plain(fact["sent"]) or "-"
-        if name == "others like it":
-            count = int(fact["theirs"] or 0)
-            theirs = ngettext("{n} more", "{n} more", count).format(n=count) if count else _("none")
-            word = ""
-        elif name == "made at":
-            sent = clock(fact["sent"]) or "-"
-            note = _after(fact["sent"], fact["theirs"])
-            theirs = clock(fact["theirs"])
-        yield Row(str(_FACTS.get(name, name)), meant, sent, theirs or _("not given"), word, note)
-
-
-def _after(sent: str | None, theirs: str | None) -> str:
-    if not sent or not theirs:
-        return ""
-    seconds = (datetime.fromisoformat(theirs) - datetime.fromisoformat(sent)).total_seconds()
-    span = when.span(seconds)
-    return (_("{span} after sending") if seconds >= 0 else _("{span} before sending")).format(span=span)
-
-
-def _plain(text: str | None) -> str:
-    """A list of values as a reader would write it: "8400 EUR" for ``[8400,"EUR"]``."""
-    if text and text.startswith("["):
-        values = json.loads(text)
-        if all(isinstance(value, str | int) for value in values):
-            return " ".join(map(str, values))
-    return text or ""
-
-
-def agreement(effect: Effect, check: Evidence) -> str:
-    """How much a check says, in one paragraph; which of the four words it is is never left open."""
-    dependency = effect.dependency.name
-    if check.strength == Strength.PROVES:
-        return _("Proves it by our reference.")
-    if check.strength == Strength.CONTRADICTS:
-        return _("Contradicts: {dependency} has our reference with other content. A person decides.").format(
-            dependency=dependency
-        )
-    if check.claim == Claim.NOT_FOUND:
-        return _(
-            "Not found is not proof by itself: it counts when two checks find nothing after the promised lag."
-        )
-    can = [fact for fact in check.facts if fact["same"] is not None]
-    agree = sum(1 for fact in can if fact["same"])
-    return _(
-        "Agrees in {agree} of {all} facts that can be compared. This is not proof: {dependency} does not "
-        "return our reference. A person decides."
-    ).format(agree=agree, all=len(can), dependency=dependency)
-
-
 def cards(effect: Effect, evidence: Sequence[Evidence], attempts: Sequence[Attempt]) -> list[Card]:
     """Every piece of evidence, newest last."""
     numbers = {one.pk: one.n for one in attempts}
     return [Card(one, label(one), _proven_by(effect, one, numbers)) for one in evidence]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cards that stand together; ``folded``: the words of a fold for checks that brought nothing."""
+
+    cards: list[Card]
+    folded: str = ""
+
+
+def groups(rows: Sequence[Card]) -> list[Group]:
+    """Cards in their order, checks without an answer in a row folded into one line."""
+    made = []
+    for silent, run in groupby(rows, key=lambda card: card.evidence.strength == Strength.NONE):
+        some = list(run)
+        line = ngettext("{n} check without an answer", "{n} checks without an answer", len(some))
+        made.append(Group(some, line.format(n=len(some)) if silent and len(some) > 1 else ""))
+    return made
 
 
 def label(evidence: Evidence) -> str:

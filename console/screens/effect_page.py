@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
@@ -13,7 +12,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.screens import effect_facts, gates, place, saying, settling, told
+from console.screens import comparing, effect_facts, gates, place, saying, settling, told
 from console.screens.gates import Gate
 from recovery.contract import EffectContract
 from recovery.engine.verdicts import DECIDABLE
@@ -41,10 +40,6 @@ TITLES: Final[dict[str, str | Promise]] = {
 _OPEN_KINDS: Final = (ReviewKind.OUTCOME_UNKNOWN, ReviewKind.EVIDENCE_DISAGREES, ReviewKind.PARTIAL_OUTCOME)
 
 
-QUIET: Final = timedelta(minutes=30)
-"""How long a claim keeps paging quiet."""
-
-
 @dataclass
 class EffectPage:
     """One effect as ``reader`` sees it. ``held``: what the reader may do in its workspace."""
@@ -52,6 +47,10 @@ class EffectPage:
     detail: EffectDetail
     reader: Person
     held: frozenset[str]
+
+    def again(self) -> EffectPage:
+        """The same effect, read anew."""
+        return EffectPage(queries.effect_detail(self.reader, self.effect.pk), self.reader, self.held)
 
     @property
     def effect(self) -> Effect:
@@ -74,22 +73,22 @@ class EffectPage:
         return str(TITLES[self.effect.state]).format(what=self.sentence, dependency=self.dependency)
 
     @property
-    def noun(self) -> str:
-        return told.noun(self.effect)
+    def url(self) -> str:
+        return f"/effects/{self.effect.pk}/"
+
+    @property
+    def may_claim(self) -> bool:
+        return "claim" in self.held
 
     # Whose turn
 
     @cached_property
     def review(self) -> Review | None:
         """The open item of the inbox about this outcome, if a person is asked."""
-        rows = [one for one in self.detail.reviews if one.kind in _OPEN_KINDS]
-        return rows[0] if rows else None
-
-    @property
-    def quiet_until(self) -> datetime | None:
-        """Until when the claim keeps paging quiet."""
-        claimed = self.review.claimed_at if self.review else None
-        return claimed + QUIET if claimed else None
+        row = next((one for one in self.detail.reviews if one.kind in _OPEN_KINDS), None)
+        if row is not None:
+            row.effect = self.effect
+        return row
 
     @property
     def turn(self) -> str:
@@ -147,23 +146,25 @@ class EffectPage:
     def answered(self) -> Evidence | None:
         """The last check that was answered."""
         checks = [
-            one
-            for one in self.detail.evidence
-            if one.kind == EvidenceKind.READBACK and one.claim != Claim.UNAVAILABLE
+            one for one in self.detail.evidence if one.kind == EvidenceKind.READBACK and one.claim != Claim.UNAVAILABLE
         ]
         return checks[-1] if checks else None
 
     @property
-    def compared(self) -> list[effect_facts.Row]:
-        return effect_facts.compared(self.answered) if self.answered else []
+    def compared(self) -> list[comparing.Row]:
+        return comparing.compared(self.answered) if self.answered else []
 
     @property
     def agreement(self) -> str:
-        return effect_facts.agreement(self.effect, self.answered) if self.answered else ""
+        return comparing.agreement(self.effect, self.answered) if self.answered else ""
 
     @property
     def cards(self) -> list[effect_facts.Card]:
         return effect_facts.cards(self.effect, self.detail.evidence, self.detail.attempts)
+
+    @property
+    def card_groups(self) -> list[effect_facts.Group]:
+        return effect_facts.groups(self.cards)
 
     @property
     def says_something(self) -> list[Evidence]:

@@ -57,7 +57,7 @@ WHY: Final[dict[str, str | Promise]] = {
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What ``partials/gate.html`` shows. ``turn``: a key of ``pills.TURNS``; ``since``: since when it is so."""
+    """What ``partials/gate.html`` shows. ``turn``: a key of ``pills.TURNS``; ``since``: since when."""
 
     turn: str
     waiting_for: str
@@ -109,7 +109,7 @@ def of_effect(effect: Effect, run: Run, me: Person) -> Gate:
 
 
 def behind(effect: Effect, run: Run) -> Gate:
-    """The gate of an effect that is not the most urgent one: as :func:`of_effect`, without names. No query."""
+    """The gate of an effect that is not the most urgent: :func:`of_effect` without names. No query."""
     return replace(_made(_decision(effect, run), ""), dependency=effect.dependency.name, effect=effect)
 
 
@@ -125,29 +125,34 @@ def of_run(run: Run, effects: Iterable[Effect], me: Person, since: datetime | No
     )
     if waits and run.state != RunState.QUARANTINED:
         return [of_effect(waits[0], run, me), *(behind(effect, run) for effect in waits[1:])]
-    reason, facts = _of_its_own(run)
+    stored = _of_its_own(run)
     if run.deadline is not None:
-        facts["run_deadline"] = run.deadline.isoformat()
-    person = reasons.REASONS[reason].turn == Turn.PERSON
+        stored["facts"]["run_deadline"] = run.deadline.isoformat()
+    person = reasons.REASONS[stored["code"]].turn == Turn.PERSON
     people = told.who_can(run.workspace_id, "cancel", me) if person else ""
-    gate = replace(_made({"reason": reason, "facts": facts}, people), since=run.cancel_asked_at or since)
-    # What a person can do about it here is to cancel it; taking out of quarantine is not offered yet.
-    return [replace(gate, ends_when=_("a person cancels the run")) if person else gate]
+    gate = replace(_made(stored, people), since=run.cancel_asked_at or since)
+    if not person:
+        return [gate]
+    # What a person can do here is to cancel it; going on after the checks and quarantine come later.
+    why = "; ".join(why_of(reason) for reason in run.gate)
+    waits = f"{gate.waiting_for}: {why}" if why else gate.waiting_for
+    return [replace(gate, waiting_for=waits, ends_when=_("a person cancels the run"))]
 
 
-def _of_its_own(run: Run) -> tuple[str, dict[str, Any]]:
-    """Reason code and facts of a wait that is not an effect's."""
+def _of_its_own(run: Run) -> dict[str, Any]:
+    """Code and facts of a wait that is not an effect's."""
+    stored = run.gate[0] if run.gate else {}
+    if stored.get("code") in reasons.REASONS:
+        return {"code": stored["code"], "facts": {**stored.get("facts", {})}}
     if run.state == RunState.QUARANTINED or run.waiting_on == WaitingOn.PERSON:
-        return "quarantined", {"why": "; ".join(why_of(reason) for reason in run.gate)}
+        return {"code": "quarantined", "facts": {}}
     if run.state == RunState.ACCEPTED:
-        return "not_started", {}
+        return {"code": "not_started", "facts": {}}
     if run.state == RunState.WAITING and run.waiting_on == WaitingOn.TIMER and run.wake_at is not None:
-        return "timer", {"at": run.wake_at.isoformat()}
+        return {"code": "timer", "facts": {"at": run.wake_at.isoformat()}}
     if run.state == RunState.WAITING and run.waiting_on == WaitingOn.EVENT:
-        return "event", {"event": run.wait_event}
-    if run.state == RunState.WAITING and run.waiting_on == WaitingOn.VERSION_MISSING:
-        return "version_missing", {"type": run.type, "version": run.type_version}
-    return "running", {}
+        return {"code": "event", "facts": {"event": run.wait_event}}
+    return {"code": "running", "facts": {}}
 
 
 def _decision(effect: Effect, run: Run) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``/w/{slug}/inbox/``: what needs a person now, what it costs to wait, and taking it (DESIGN section 4, D6)."""
+"""``/w/{slug}/inbox/``: what needs a person now and what it costs to wait (DESIGN section 4, D6)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,10 @@ def inbox(request: HttpRequest, slug: str) -> HttpResponse:
         "shown": "".join(line.mark for line in shown),
     }
     context["news_query"] = asked.query(**news)
-    context |= {"next_query": asked.query(cursor=page.next), "previous_query": asked.query(cursor=page.previous)}
+    context |= {
+        "next_query": asked.query(cursor=page.next),
+        "previous_query": asked.query(cursor=page.previous),
+    }
     return render(request, "inbox/inbox.html", context)
 
 
@@ -93,7 +96,10 @@ def _checking(request: HttpRequest, workspace: Workspace, asked: Asked) -> HttpR
     """Recourse's turn: what it still finds out by itself."""
     page = queries.being_checked_page(workspace.pk, cursor=request.GET.get("cursor"), limit=PER_PAGE)
     context = {**_around(request, workspace, asked, frozenset()), "effects": page.items, "page": page}
-    context |= {"next_query": asked.query(cursor=page.next), "previous_query": asked.query(cursor=page.previous)}
+    context |= {
+        "next_query": asked.query(cursor=page.next),
+        "previous_query": asked.query(cursor=page.previous),
+    }
     return render(request, "inbox/inbox.html", context)
 
 

@@ -1,4 +1,4 @@
-"""One item of the inbox as a row reads: what it is about, what it costs to wait, why it needs a person now."""
+"""One item of the inbox as a row reads: what it is about, what is at stake, why it needs a person now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of the record as a person reads them: times in their zone, names of who can, what an act is called."""
+"""Facts of the record as a person reads them: times in their zone, who can, what an act is called."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def moment(value: Any) -> Any:
 
 
 def readable(facts: Mapping[str, Any], *, me: Person | None = None) -> dict[str, Any]:
-    """Facts of a refusal as its sentence needs them: times, ``who``, ``names``, ``act``, ``group``, ``thing``."""
+    """Facts of a refusal as its sentence needs them: times, who, names, act, group, thing."""
     said = {name: moment(value) for name, value in facts.items()}
     if "permission" in facts:
         said["act"] = str(ACTS.get(facts["permission"], facts["permission"]))
@@ -160,6 +160,12 @@ def counted(effects: Iterable[Effect]) -> str:
     if len(found) > NAMED or len(set(nouns)) < len(nouns):
         return ngettext("{n} effect", "{n} effects", len(found)).format(n=len(found))
     return _(" and ").join(_("1 {noun}").format(noun=word) for word in nouns)
+
+
+def short(id: UUID) -> str:
+    """The last eight digits of an id, in two groups."""
+    digits = id.hex[-8:]
+    return f"{digits[:4]}-{digits[4:]}"
 
 
 def step_title(run: Run, step: str = "") -> str:

@@ -1,4 +1,4 @@
-"""``/effects/{id}/verdict/`` and ``/verdicts/{id}/confirmation/``: what a person says happened, and the second person."""
+"""``/effects/{id}/verdict/``: a person says what happened, on evidence, before what they saw changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def verdict(request: HttpRequest, id: UUID) -> HttpResponse:
     form = VerdictForm(request.POST, page=page)
     if not form.is_valid():
         return http.preview(request, preview_of(page, says, form), status=422)
-    act = saying.act_of(form, "effect-verdict", id)
+    act = saying.act_of(form, "verdicts.record", id)
     if not saying.done_before(request, act):
         if (error := untrue(page, form)) is not None:
             saying.keep_refusal(request, subject_of(page), act, error, form.cleaned_data["reason"])
@@ -89,7 +89,7 @@ def refused(request: HttpRequest, page: EffectPage, form: VerdictForm, error: Ru
     """The refusal with what came since, and the form again on what is now, the typed reason kept."""
     more: dict[str, Any] = {"again_url": url_of(page.effect.pk)}
     if isinstance(error, StaleVersion):
-        fresh = effect_page_again(page)
+        fresh = page.again()
         more["diff"] = changes.new_evidence(fresh, form.cleaned_data["known"])
         if fresh.decidable and not fresh.detail.proposed:
             more["preview"] = preview_of(fresh, form.cleaned_data["says"], form.anew(fresh))
@@ -97,13 +97,6 @@ def refused(request: HttpRequest, page: EffectPage, form: VerdictForm, error: Ru
     if not isinstance(error, NotAllowed):
         more["kept"] = form.cleaned_data["reason"]
     return saying.refuse(request, already(page, error), **more)
-
-
-def effect_page_again(page: EffectPage) -> EffectPage:
-    """The same effect read anew."""
-    from runs import queries
-
-    return EffectPage(queries.effect_detail(page.reader, page.effect.pk), page.reader, page.held)
 
 
 def recorded(request: HttpRequest, page: EffectPage, form: VerdictForm, act: Act) -> HttpResponse:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from console.forms import VersionForm
 from console.pills import STRENGTHS
-from console.screens import effect_facts, told
+from console.screens import effect_facts
 from console.screens.effect_page import EffectPage
 from recovery.engine.verdicts import SAID
 from runs.models import Evidence
@@ -26,18 +26,6 @@ class VerdictForm(VersionForm):
 
     ``known``: how many pieces of evidence the page showed, so that a refusal can say what came since.
     """
-
-    field_order = (
-        "action",
-        "version",
-        "says",
-        "known",
-        "evidence",
-        "statement",
-        "said_by",
-        "said_when",
-        "reason",
-    )
 
     says = forms.ChoiceField(choices=[(one, one) for one in OFFERED], widget=forms.HiddenInput)
     known = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
@@ -74,21 +62,22 @@ class VerdictForm(VersionForm):
         return self.about(page, self.cleaned_data["says"], **{name: self.cleaned_data[name] for name in kept})
 
     def clean(self) -> dict[str, Any]:
-        """At least one piece of evidence or a whole statement. Nobody's word is taken without a name and a time."""
-        told_ = super().clean() or {}
-        words = [told_.get(name, "") for name in ("statement", "said_by", "said_when")]
+        """At least one piece of evidence or a whole statement: no word is taken without a name and a time."""
+        given = super().clean() or {}
+        words = [given.get(name, "") for name in ("statement", "said_by", "said_when")]
         if any(words):
             for name in ("statement", "said_by", "said_when"):
-                if not told_.get(name):
+                if not given.get(name):
                     self.add_error(name, _("Not recorded. Say what was said, by whom and when."))
-        elif not told_.get("evidence") and "evidence" not in self.errors:
+        elif not given.get("evidence") and "evidence" not in self.errors:
             self.add_error("evidence" if self.page.says_something else "statement", self._needed())
-        return told_
+        return given
 
     def _needed(self) -> str:
         if self.page.no_way:
             return _(
-                "Not recorded. A decision needs at least one piece of evidence: say who told you what, and when."
+                "Not recorded. A decision needs at least one piece of evidence: "
+                "say who told you what, and when."
             )
         line = _(
             "Not recorded. A decision needs at least one piece of evidence. "
@@ -115,8 +104,3 @@ def supports(page: EffectPage, says: str) -> list[Evidence]:
 def choice(one: Evidence) -> str:
     """ "Readback 03:13:20: Agrees, not proof"."""
     return f"{effect_facts.label(one)}: {STRENGTHS[one.strength].words}"
-
-
-def thing(page: EffectPage) -> str:
-    """The effect's noun, for the form's own sentences."""
-    return told.noun(page.effect)

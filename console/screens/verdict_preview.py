@@ -34,7 +34,7 @@ def preview_of(page: EffectPage, says: str, form: VerdictForm) -> Preview:
         button=button_of(page, says),
         leave_url=f"/effects/{effect.pk}/",
         form=form,
-        will=[*_second(weight, page), _happened(page) if happened else _did_not(page)],
+        will=_will(weight, page, _happened(page) if happened else _did_not(page)),
         will_not=[_("nothing is sent to {dependency}.").format(dependency=page.dependency)],
         irreversible=[_("Later evidence against it opens a dispute.")],
         based_on=_based_on(page),
@@ -46,15 +46,14 @@ def preview_of(page: EffectPage, says: str, form: VerdictForm) -> Preview:
     )
 
 
-def _second(weight: Weight, page: EffectPage) -> list[str]:
+def _will(weight: Weight, page: EffectPage, then: str) -> list[str]:
     if not weight.second:
-        return []
-    return [
-        _(
-            "first a second person is asked to confirm this ({why}). Until then the outcome stays unknown and "
-            "nothing goes on."
-        ).format(why=why_second(weight, page))
-    ]
+        return [then]
+    line = _(
+        "first a second person is asked to confirm this ({why}). "
+        "Until then the outcome stays unknown and nothing goes on."
+    )
+    return [line.format(why=why_second(weight, page)), _("Once confirmed: {then}").format(then=then)]
 
 
 def why_second(weight: Weight, page: EffectPage) -> str:

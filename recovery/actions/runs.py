@@ -65,7 +65,8 @@ def accept(
     own = run_type.contract.ownership.deadline
     now = clock.now()
     until = deadline or (now + own if own is not None else None)
-    row = {
+    for_whom = principal or actor.email
+    row: dict[str, Any] = {
         "id": run,
         "workspace_id": workspace.pk,
         "type": run_type.name,
@@ -73,7 +74,7 @@ def accept(
         "contract_digest": run_type.digest,
         "title": intents.english(run_type.describe(loaded))[:300],
         "goal": goal[:500],
-        "principal": principal or actor.email,
+        "principal": for_whom,
         "started_by_id": actor.pk,
         "references": run_type.references(loaded),
         "priority": priority,
@@ -83,13 +84,18 @@ def accept(
     }
     start = record.full_row("run", row)
     sealed = memory.seal(start, Memory(data, FIRST_STEP), "accepted")
-    event = {"type": run_type.name, "version": run_type.version, "goal": goal, "input": canonical.digest(data)}
+    event = {
+        "type": run_type.name,
+        "version": run_type.version,
+        "goal": goal,
+        "input": canonical.digest(data),
+    }
     commit = Commit(
         workspace.pk,
         run,
         [Entry(EventKind.RUN_ACCEPTED, event)],
         actor=actor.pk,
-        behalf=row["principal"],
+        behalf=for_whom,
         act=act,
         facts={"run": str(run)},
         checkpoint=sealed,

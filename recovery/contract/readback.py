@@ -193,10 +193,8 @@ class Readback:
         if item is None:
             return Claim.NOT_FOUND, Strength.AGREES, rows
         said = self.status(item) if self.status is not None else None
-        if said in self.pending:
-            claim = Claim.PENDING
-        else:
-            claim = Claim.REJECTED if said in self.rejected else Claim.HAPPENED
+        ended = Claim.REJECTED if said in self.rejected else Claim.HAPPENED
+        claim = Claim.PENDING if said in self.pending else ended
         if any(row.same is False for row in rows):
             # Our reference on other content: somebody's record is wrong, and no rule may pick whose.
             return claim, Strength.CONTRADICTS, rows

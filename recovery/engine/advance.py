@@ -8,24 +8,34 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from recovery import failpoints
-from recovery.contract import Fail, Finish, Perform, Wait, registry
+from recovery.contract import Perform, Wait, registry
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepSignal
-from recovery.engine import cancel, checks, endings, finish, intents, memory, outbound, perform, stepping, workers
+from recovery.engine import (
+    cancel,
+    checks,
+    endings,
+    finish,
+    intents,
+    letting_go,
+    memory,
+    perform,
+    stepping,
+    workers,
+)
 from recovery.engine.changes import reason
-from recovery.engine.memory import Memory, Pending, Waiting
+from recovery.engine.memory import Pending, Waiting
 from recovery.engine.session import Session, Superseded
 from runs import clock, record
 from runs.checkpoints import codec
-from runs.errors import LostRace, StaleOwner, Unreadable
-from runs.models import Effect, Run, Signal
+from runs.errors import IllegalMove, KeyMismatch, LostRace, StaleOwner, StaleVersion, Unreadable
+from runs.models import Effect, Signal
 from runs.record import Entry
-from runs.states import EffectState, EventKind, RunState, WaitingOn
+from runs.states import EffectState, EventKind, ReviewKind, RunState, WaitingOn
 
 log = logging.getLogger("recourse.advance")
 
@@ -36,33 +46,50 @@ def advance(workspace: UUID, run: UUID) -> str:
     A message that says "advance this run" is a hint: everything is read from the record, a second one does nothing.
     """
     me = workers.me("advance")
-    waited = Run.objects.filter(pk=run).values_list("wake_at", flat=True).first()
     lease = record.lease(workspace, run, worker=me.id, epoch=me.epoch)
     if isinstance(lease, str):
         return lease
     failpoints.hit("advance.leased")
     session = Session(me, dict(lease.row), clock.Watch(lease.at))
     try:
-        return _Advance(session, waited).go()
-    except (StaleOwner, LostRace) as error:
+        return _Advance(session).go()
+    except StaleOwner as error:
         # Somebody took over. An old token changes no state; the answer it brings is kept as evidence (invariant 6).
         log.warning("run %s: nothing was written, %s", run, error)
-        if session.unsaved is not None:
-            effect, attempt, sent = session.unsaved
-            outbound.keep_late(effect, attempt, sent, session.watch.now())
+        letting_go.keep_answer(session)
         return "stale"
+    except (LostRace, StaleVersion, IllegalMove) as error:
+        # A row that this commit relied on moved meanwhile. Nothing was written; the run is looked at anew.
+        log.warning("run %s: another was first, %s", run, error)
+        letting_go.let_go(session, error)
+        return "another was first"
+    except Exception as error:
+        # A lease is live while its worker is, so a worker that fails and lives on must give the run back itself.
+        letting_go.let_go(session, error)
+        raise
 
 
 class _Advance:
-    def __init__(self, session: Session, waited: datetime | None) -> None:
+    def __init__(self, session: Session) -> None:
         self.s = session
-        self.waited = waited
         self.began = time.monotonic()
         self.transitions = 0
         self.run_type: RunType
 
     def go(self) -> str:
         s = self.s
+        try:
+            return self._go()
+        except Superseded:
+            # A cancel request came first; what is known is kept, then the run is settled.
+            s.reload()
+            return cancel.settle(s)
+
+    def _go(self) -> str:
+        s = self.s
+        if s.run["state"] == RunState.CANCELLING:
+            # Needs neither checkpoint nor code: what stands still for want of them can be cancelled.
+            return cancel.settle(s)
         try:
             restored, s.memory = memory.restore(s.run)
         except Unreadable as error:
@@ -81,17 +108,18 @@ class _Advance:
         while True:
             try:
                 answer = self._turn()
-            except Superseded:
-                # A cancel request came first; what is known is kept, then the run is settled.
-                s.reload()
-                answer = ""
             except stepping.StepRaised as error:
                 code = {"path": error.path} if error.path else {}
                 return finish.quarantine(
                     s, reason(error.code, step=error.step, said=str(error), **code), evidence=error.evidence
                 )
-            except (ContractError, intents.Undeclared) as error:
-                return finish.quarantine(s, reason(getattr(error, "code", "undeclared"), said=str(error)))
+            except (ContractError, KeyMismatch) as error:
+                return finish.quarantine(s, reason(error.code, said=str(error), **error.facts))
+            except intents.Undeclared as error:
+                return finish.quarantine(s, reason("undeclared", said=str(error)))
+            except codec.Unserialisable as error:
+                why = reason("data_unserialisable", step=s.memory.step, path=error.path, said=str(error))
+                return finish.quarantine(s, why)
             if answer:
                 return answer
             self.transitions += 1
@@ -103,20 +131,21 @@ class _Advance:
     def _checks(self, restored: Any) -> str:
         s = self.s
         now = s.watch.now()
-        waited = (now - self.waited).total_seconds() if self.waited else 0.0
         why = checks.away(
             s.run,
             s.memory,
             code=workers.code_version(),
             epoch=s.me.epoch,
             fresh_for=self.run_type.contract.lease.fresh_for.total_seconds(),
-            waited=waited if s.memory.at is None else (now - s.memory.at).total_seconds(),
+            waited=(now - restored.at).total_seconds(),
         )
         if not why or int(s.run["checkpoint_seq"]) <= 1:
             return ""
         effects = list(Effect.objects.filter(run_id=s.run["id"]).order_by("ordinal"))
         report = checks.nine(s.run, restored, s.memory, self.run_type, effects, now)
-        s.buffer.append(Entry(EventKind.RUN_CHECKED, {"why": why, **report.as_json()}))
+        # Asked again or not any more: what an earlier look asked of a person is answered by this one.
+        asked = [] if report.verdict == "escalate" else [record.close_reviews(s.id, [ReviewKind.RESUMPTION])]
+        s.buffer.append(Entry(EventKind.RUN_CHECKED, {"why": why, **report.as_json()}, asked))
         if report.verdict == "escalate":
             return finish.ask_to_resume(s, self.run_type, report)
         return ""
@@ -124,12 +153,12 @@ class _Advance:
     def _turn(self) -> str:
         """One transition. Returns why the run stops here, or an empty text to go on."""
         s = self.s
-        if s.run["state"] == RunState.CANCELLING:
-            return cancel.settle(s)
         deadline = s.deadline
         if deadline is not None and s.watch.now() >= deadline:
             return finish.expire(s)
         m = s.memory
+        if m.ending is not None:
+            return finish.end(s, m.ending)
         if m.pending is not None:
             return self._pending(m.pending)
         if m.waiting is not None:
@@ -186,7 +215,9 @@ class _Advance:
         now = s.watch.now()
         if waiting.event is not None:
             signal = (
-                Signal.objects.filter(run_id=s.run["id"], consumed_at=None, name=waiting.event).order_by("id").first()
+                Signal.objects.filter(run_id=s.run["id"], consumed_at=None, name=waiting.event)
+                .order_by("id")
+                .first()
             )
             if signal is not None:
                 s.memory.waiting = None
@@ -223,10 +254,9 @@ class _Advance:
             return perform.perform(s, transition)
         if isinstance(transition, Wait):
             return self._wait(transition)
-        if isinstance(transition, Finish):
-            return finish.complete(s, transition)
-        assert isinstance(transition, Fail)
-        return finish.fail(s, transition)
+        # Kept: what is still open may take its time, and the step has had its say.
+        s.memory.ending = transition
+        return finish.end(s, transition)
 
     def _wait(self, transition: Wait) -> str:
         s = self.s
@@ -264,5 +294,3 @@ class _Advance:
             checkpoint=False,
         )
         return code
-
-

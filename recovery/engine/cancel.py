@@ -25,9 +25,9 @@ def settle(s: Session) -> str:
             [Entry(EventKind.RUN_WAITED, {"on": finish.waits_for(blocking), "to_settle": len(blocking)})],
             run={"lease_owner": None, "tries": 0, "waiting_on": finish.waits_for(blocking), "wait_event": ""},
             changes=(record.reckon(),),
-            why="cancelling",
             checkpoint=False,
             soonest=True,
+            prior=RunState.CANCELLING,
         )
         return "cancelling"
     left = [
@@ -47,6 +47,8 @@ def settle(s: Session) -> str:
             "gate": [],
         },
         times={"ended_at": 0},
-        why="end",
+        # Nothing goes on from here, and a run whose checkpoint cannot be read must be cancellable too.
+        checkpoint=False,
+        prior=RunState.CANCELLING,
     )
     return "cancelled"

@@ -37,8 +37,12 @@ class Report:
         return {"checks": self.lines, "verdict": self.verdict}
 
 
-def away(run: Mapping[str, Any], memory: Memory, *, code: str, epoch: int, fresh_for: float, waited: float) -> str:
-    """Why the run counts as away, or an empty text: other owner's code, other epoch, or a long wait (seconds)."""
+def away(
+    run: Mapping[str, Any], memory: Memory, *, code: str, epoch: int, fresh_for: float, waited: float
+) -> str:
+    """Why the run counts as away, or an empty text: other owner, other code or epoch, or a long wait (seconds)."""
+    if memory.owner and memory.owner != str(run["lease_owner"]):
+        return "other_owner"
     if memory.code != code:
         return "other_code"
     if int(run["token"]) >> 40 != epoch:
@@ -49,12 +53,19 @@ def away(run: Mapping[str, Any], memory: Memory, *, code: str, epoch: int, fresh
 
 
 def nine(
-    run: Mapping[str, Any], restored: Restored, memory: Memory, run_type: RunType, effects: Sequence[Effect], now: datetime
+    run: Mapping[str, Any],
+    restored: Restored,
+    memory: Memory,
+    run_type: RunType,
+    effects: Sequence[Effect],
+    now: datetime,
 ) -> Report:
     """Run the checks over what the record says now. Reads only."""
     report = Report()
     known = restored.schema == codec.SCHEMA
-    report.add(1, "checkpoint_schema", PASSED if known else FAILED, schema=restored.schema, knows=codec.SCHEMA)
+    report.add(
+        1, "checkpoint_schema", PASSED if known else FAILED, schema=restored.schema, knows=codec.SCHEMA
+    )
     report.add(2, "lease_and_token", PASSED, token=run["token"], tries=run["tries"])
     named = {UUID(str(line["id"])): line for line in memory.settled}
     moved = [str(e.pk) for e in effects if e.pk in named and named[e.pk]["state"] != e.state]

@@ -95,7 +95,7 @@ def send(
         return "another was first"
     failpoints.hit("dispatch.after_claim")
     watch = clock.Watch(done.at)
-    claimed = Effect(**{f.attname: getattr(effect, f.attname) for f in effect._meta.concrete_fields})
+    claimed = endings.twin(effect)
     claimed.state, claimed.attempts, claimed.version = EffectState.IN_FLIGHT, n, effect.version + 1
     if contract.claims_before_send:
         try:
@@ -143,5 +143,3 @@ def _quietly(commit: Commit, word: str) -> str:
     except (LostRace, StaleVersion, IllegalMove):
         return "another was first"
     return word
-
-

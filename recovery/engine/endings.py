@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -12,6 +13,7 @@ from uuid import UUID
 from recovery.contract import EffectContract
 from recovery.contract.outcomes import Outcome, OutcomeKind
 from recovery.contract.runs import StepOutcome
+from recovery.engine import verdicts
 from recovery.engine.changes import is_high, open_review, settle_effect
 from recovery.engine.snapshot import Decision, EvidenceView, Verb
 from recovery.ports.base import Answer, AnswerKind
@@ -144,6 +146,14 @@ def _result(detail: Mapping[str, Any]) -> dict[str, Any] | None:
     return detail.get("result") or detail.get("item")
 
 
+def twin(effect: Effect) -> Effect:
+    """A second instance with the same columns, to say what will be once a commit is through."""
+    other = Effect.__new__(Effect)
+    other.__dict__ |= effect.__dict__
+    other._state = copy(effect._state)
+    return other
+
+
 def conclude(
     effect: Effect,
     decision: Decision,
@@ -163,7 +173,7 @@ def conclude(
     why = {"code": decision.reason, "facts": dict(decision.facts)}
     change: dict[str, Any] = {"decision": decision.as_json(), **(extra or {})}
     facts = {**told_of(effect), "decision": decision.as_json(), **(data or {})}
-    after = Effect(**{f.attname: getattr(effect, f.attname) for f in effect._meta.concrete_fields})
+    after = twin(effect)
     after.state, after.reason = state, why
     if state != effect.state or bump:
         after.version += 1
@@ -171,6 +181,8 @@ def conclude(
         after.result = decision.result
         after.settled_at = now if state in EFFECT_SETTLED else None
         changes = settle_effect(effect, state, why, result=decision.result, extra=change)
+        if effect.unknown_since is not None:
+            changes += verdicts.drop_proposed(effect.pk)
         return Ended(Entry(EventKind.EFFECT_SETTLED, {**facts, "state": state}, [*before, *changes]), after)
     if state in (EffectState.UNKNOWN, EffectState.ACCEPTED):
         change["next_check_at"] = decision.not_before if decision.verb in (Verb.WAIT, Verb.ASK) else now
@@ -217,7 +229,9 @@ _KIND: Final = {
 }
 
 
-def step_outcomes(effects: Sequence[Effect], known: Mapping[UUID, Sequence[UUID]] | None = None) -> list[StepOutcome]:
+def step_outcomes(
+    effects: Sequence[Effect], known: Mapping[UUID, Sequence[UUID]] | None = None
+) -> list[StepOutcome]:
     """What a step receives, in the order it asked. One query for the evidence of all that is not ``known``."""
     shown: dict[UUID, list[UUID]] = {id: list(evidence) for id, evidence in (known or {}).items()}
     if any(e.pk not in shown for e in effects):

@@ -15,7 +15,15 @@ from recovery.engine.session import Session
 from runs import record
 from runs.models import Effect
 from runs.record import Change, Entry
-from runs.states import EFFECT_BLOCKS_END, EFFECT_OPEN, EffectState, EventKind, ReviewKind, RunState, WaitingOn
+from runs.states import (
+    EFFECT_BLOCKS_END,
+    EFFECT_OPEN,
+    EffectState,
+    EventKind,
+    ReviewKind,
+    RunState,
+    WaitingOn,
+)
 
 EVIDENCE_KEPT = 20_000
 """Characters of a traceback that the event keeps."""
@@ -38,7 +46,9 @@ def wait_for_effects(
     s: Session, effects: Sequence[Effect], *, entries: Sequence[Entry] = (), changed: bool = False
 ) -> str:
     """Release the run until its effects settle. ``entries`` come first; ``changed``: the checkpoint differs."""
-    s.open = [{"id": str(e.pk), "state": e.state, "version": e.version} for e in effects if e.state in EFFECT_OPEN]
+    s.open = [
+        {"id": str(e.pk), "state": e.state, "version": e.version} for e in effects if e.state in EFFECT_OPEN
+    ]
     on = waits_for(effects)
     wait(s, on, wake_at=None, entries=entries, checkpoint=changed or bool(s.buffer))
     return f"waits: {on}"
@@ -91,7 +101,12 @@ def fail(s: Session, transition: Fail) -> str:
     held = _held_by_open(s)
     if held:
         return held
-    _end(s, EventKind.RUN_FAILED, RunState.FAILED, {**reason(transition.reason, **transition.facts), "effects": _ends(s)})
+    _end(
+        s,
+        EventKind.RUN_FAILED,
+        RunState.FAILED,
+        {**reason(transition.reason, **transition.facts), "effects": _ends(s)},
+    )
     return "failed"
 
 
@@ -224,5 +239,6 @@ def _ends(s: Session) -> list[dict[str, Any]]:
     rows = Effect.objects.filter(run_id=s.id).order_by("ordinal").values("id", "describe", "state")
     fresh = {s.settling.pk: s.settling.state} if s.settling is not None else {}
     return [
-        {"effect": str(r["id"]), "describe": r["describe"], "state": fresh.get(r["id"], r["state"])} for r in rows
+        {"effect": str(r["id"]), "describe": r["describe"], "state": fresh.get(r["id"], r["state"])}
+        for r in rows
     ]

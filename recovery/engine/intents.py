@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -99,7 +100,7 @@ def build(
         "body": prepared.body.decode(),
         "describe": request.sentence("en"),
         "stake": request.stake.as_stake() if request.stake else None,
-        "irreversible": english(contract.irreversible),
+        "irreversible": _irreversible(contract.operation, contract.version, contract.irreversible),
         "group_id": group_id(workspace, contract.escalate_to),
         "deadline": deadline,
         "state": EffectState.READY,
@@ -126,6 +127,11 @@ def english(text: Any) -> str:
         return ""
     with override("en"):
         return str(text)
+
+
+@lru_cache(maxsize=512)
+def _irreversible(operation: str, version: int, text: Any) -> str:
+    return english(text)
 
 
 def may_go_inline(intent: Intent, alone: bool) -> bool:

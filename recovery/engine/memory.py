@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from recovery.contract import Fail, Finish
 from recovery.engine import workers
 from runs import record
 from runs.checkpoints import codec, load
@@ -41,7 +42,10 @@ class Waiting:
 
 @dataclass(slots=True)
 class Memory:
-    """The run as its steps left it. ``step`` is what is called next when nothing is pending or waited for."""
+    """The run as its steps left it. ``step`` is what is called next when nothing is pending or waited for.
+
+    ``ending``: how a step said that it ends, while something it sent is still open. ``owner``: the worker that wrote it.
+    """
 
     data: dict[str, Any]
     step: str
@@ -50,7 +54,8 @@ class Memory:
     done: list[dict[str, Any]] = field(default_factory=list)
     settled: list[dict[str, Any]] = field(default_factory=list)
     code: str = ""
-    at: datetime | None = None
+    owner: str = ""
+    ending: Finish | Fail | None = None
 
     def remember_settled(self, effects: Iterable[Effect]) -> None:
         """Note effects whose outcome a step has seen."""
@@ -59,7 +64,9 @@ class Memory:
         del self.settled[:-SETTLED_KEPT]
 
 
-def seal(run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Mapping[str, Any]] = ()) -> record.Sealed:
+def seal(
+    run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Mapping[str, Any]] = ()
+) -> record.Sealed:
     """The next checkpoint of ``run`` (its row). ``effects``: open ones as id, state, version, attempt.
 
     Raises codec.Unserialisable with the field's path before anything is written.
@@ -85,13 +92,13 @@ def seal(run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Map
         "step": memory.step,
         "pending": _pending(memory.pending),
         "waiting": _waiting(memory.waiting),
+        "ending": _ending(memory.ending),
+        "worker": _text(run["lease_owner"]),
         "done": memory.done,
         "settled": memory.settled,
         "open": list(effects),
     }
-    blob = codec.seal(
-        content, workspace=UUID(str(run["workspace_id"])), run=UUID(str(run["id"])), seq=seq
-    )
+    blob = codec.seal(content, workspace=UUID(str(run["workspace_id"])), run=UUID(str(run["id"])), seq=seq)
     return record.Sealed(seq, why, codec.SCHEMA, blob)
 
 
@@ -116,6 +123,8 @@ def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
         done=content["done"],
         settled=content["settled"],
         code=content["versions"]["code"],
+        owner=content.get("worker") or "",
+        ending=_end_of(content.get("ending")),
     )
     return restored, memory
 
@@ -144,3 +153,18 @@ def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
         "until": waiting.until.isoformat() if waiting.until else None,
         "event": waiting.event,
     }
+
+
+def _ending(ending: Finish | Fail | None) -> dict[str, Any] | None:
+    if ending is None:
+        return None
+    verified = [str(id) for id in ending.verified] if isinstance(ending, Finish) else None
+    return {"reason": ending.reason, "facts": ending.facts, "verified": verified}
+
+
+def _end_of(stored: Mapping[str, Any] | None) -> Finish | Fail | None:
+    if stored is None:
+        return None
+    if stored["verified"] is None:
+        return Fail(stored["reason"], **stored["facts"])
+    return Finish(verified=[UUID(id) for id in stored["verified"]], reason=stored["reason"], **stored["facts"])

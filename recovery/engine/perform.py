@@ -170,18 +170,33 @@ def amend(s: Session, transition: Perform, pending: Pending, effects: list[Effec
         key = intents.key_of(s.run, request, s.watch.now())
         effect = by_key.get((request.contract.operation, key))
         if effect is None:
-            raise KeyMismatch(f"{signal.name} asked for another effect ({key}); only the same one can be amended")
+            raise KeyMismatch(
+                f"{signal.name} asked for another effect ({key}); only the same one can be amended"
+            )
         entries.append(_amend_one(s, request, effect, signal))
-    s.memory.pending = Pending(pending.effects, transition.then, dict(transition.on) or pending.on, pending.many)
+    s.memory.pending = Pending(
+        pending.effects, transition.then, dict(transition.on) or pending.on, pending.many
+    )
     s.memory.step = transition.then
     return finish.wait_for_effects(s, effects, entries=entries, changed=True)
 
 
 def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signal) -> Entry:
-    built = intents.build(s.run, request, ordinal=effect.ordinal, now=s.watch.now(), generation=effect.generation)
+    built = intents.build(
+        s.run, request, ordinal=effect.ordinal, now=s.watch.now(), generation=effect.generation
+    )
     changed: dict[str, Any] = {
         name: built.row[name]
-        for name in ("params", "target", "intent_digest", "request", "body", "describe", "stake", "irreversible")
+        for name in (
+            "params",
+            "target",
+            "intent_digest",
+            "request",
+            "body",
+            "describe",
+            "stake",
+            "irreversible",
+        )
     }
     changed["revision"] = effect.revision + 1
     rule = request.signatures()
@@ -199,7 +214,9 @@ def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signa
     old = Approval.objects.filter(
         effect=effect, state__in=[ApprovalState.PENDING, ApprovalState.GRANTED, ApprovalState.UNSATISFIABLE]
     ).first()
-    by = Person.objects.filter(pk=signal.sender_id).values_list("name", flat=True).first()
+    by = None
+    if signal.sender_id is not None:
+        by = Person.objects.filter(pk=signal.sender_id).values_list("name", flat=True).first()
     editors = list(old.editors) if old else []
     if signal.sender_id is not None:
         editors.append(str(signal.sender_id))
@@ -218,10 +235,8 @@ def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signa
             cause={"signal": signal.name, "who": by},
         )
     elif old is not None:
-        changes += [
-            record.move("approval", old.pk, [old.state], {"state": ApprovalState.SUPERSEDED}, times={"ended_at": 0}),
-            record.close_reviews(old.pk),
-        ]
+        cause = {"signal": signal.name, "who": by}
+        changes += approvals.supersede(old, revision=effect.revision + 1, cause=cause)
     data = {
         **endings.told({**built.row, "id": effect.pk}),
         "revision": effect.revision + 1,
@@ -231,5 +246,3 @@ def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signa
         "after": request.data,
     }
     return Entry(EventKind.EFFECT_AMENDED, data, changes)
-
-

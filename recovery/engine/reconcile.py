@@ -103,7 +103,9 @@ def _lost(effect: Effect, contract: EffectContract, run: Mapping[str, Any], now:
     views = tuple(replace(a, state=state, ended_at=now) if a.id == last.id else a for a in snap.attempts)
     decision = decide(replace(snap, attempts=views), contract, now)
     if decision.verb == Verb.SETTLE and decision.settle_as == EffectState.NOT_APPLIED and not unsent:
-        decision = replace(decision, becomes=EffectState.UNKNOWN, verb=Verb.WAIT, not_before=now, settle_as=None)
+        decision = replace(
+            decision, becomes=EffectState.UNKNOWN, verb=Verb.WAIT, not_before=now, settle_as=None
+        )
     why = "dead_sender" if not last.sender_alive else "limit_passed"
     ended = endings.conclude(
         effect, decision, contract, now=now, before=before, data={"attempt": str(last.id), "lost": why}
@@ -155,7 +157,12 @@ def _ask(
         contract,
         now=now,
         before=[record.new("evidence", row, {"received_at": 0})],
-        data={"evidence": str(row["id"]), "claim": row["claim"], "strength": row["strength"], "error": answer.error},
+        data={
+            "evidence": str(row["id"]),
+            "claim": row["claim"],
+            "strength": row["strength"],
+            "error": answer.error,
+        },
         bump=answered,
         extra={"checks": effect.checks + 1},
     )
@@ -175,14 +182,21 @@ def _keep_only(effect: Effect, row: dict[str, Any], *, actor: UUID | None, act: 
     """The effect moved while a person's check was under way: keep what was read, decide nothing from it here."""
     entry = Entry(
         EventKind.EFFECT_CHECKED,
-        {**endings.told_of(effect), "evidence": str(row["id"]), "claim": row["claim"], "strength": row["strength"]},
+        {
+            **endings.told_of(effect),
+            "evidence": str(row["id"]),
+            "claim": row["claim"],
+            "strength": row["strength"],
+        },
         [
             record.new("evidence", row, {"received_at": 0}),
             record.move("effect", effect.pk, None, {}, times={"next_check_at": 0}, bump=True),
         ],
     )
     facts = {"evidence": str(row["id"]), "claim": row["claim"]}
-    return record.commit(Commit(effect.workspace_id, effect.run_id, [entry], actor=actor, act=act, facts=facts))
+    return record.commit(
+        Commit(effect.workspace_id, effect.run_id, [entry], actor=actor, act=act, facts=facts)
+    )
 
 
 def _evidence(effect: Effect, answer: ReadbackAnswer, now: datetime) -> dict[str, Any]:

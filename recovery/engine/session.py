@@ -25,9 +25,12 @@ class Superseded(Exception):
 
 @dataclass(slots=True)
 class Session:
-    """``buffer``: entries that wait for the next commit (an outcome, a check's report). ``fresh``: the effect that
-    this worker just settled (``shown``: on which evidence); ``unsaved``: its answer while it is in memory only, ``settling``: as it
-    will be once the buffer is committed. ``consume``: the signal that the next commit uses up."""
+    """What one worker holds of a run between two commits.
+
+    ``buffer``: entries that wait for the next commit (an outcome, a check's report). ``fresh``: the effect that this
+    worker just settled, ``shown``: on which evidence. ``unsaved``: its answer while it is in memory only, ``settling``:
+    the effect as it will be once the buffer is committed. ``consume``: the signal that the next commit uses up.
+    """
 
     me: Me
     run: dict[str, Any]
@@ -62,7 +65,9 @@ class Session:
     def next_ordinal(self) -> int:
         """The next place among the run's effects."""
         if self.ordinal is None:
-            last = Effect.objects.filter(run_id=self.id).order_by("-ordinal").values_list("ordinal", flat=True)
+            last = (
+                Effect.objects.filter(run_id=self.id).order_by("-ordinal").values_list("ordinal", flat=True)
+            )
             self.ordinal = next(iter(last[:1]), 0)
         self.ordinal += 1
         return self.ordinal
@@ -77,24 +82,33 @@ class Session:
         changes: tuple[Change, ...] = (),
         checkpoint: bool = True,
         soonest: bool = False,
+        prior: RunState = RunState.RUNNING,
     ) -> Committed:
         """Commit the buffer and ``entries`` with the run's own change, as the owner.
 
-        Raises Superseded when the run is not in the state this worker knows, StaleOwner when it is not the owner.
+        ``prior``: the state the run must be in; a cancel request stops everything but settling it. Raises Superseded
+        when the run is in another one, StaleOwner when this worker is not the owner.
         """
-        own = record.run_moves(
-            {"step": self.memory.step, **run}, prior=[self.run["state"]], times=times, soonest=soonest
-        )
+        step = {"step": self.memory.step} if self.memory.step else {}
+        own = record.run_moves({**step, **run}, prior=[prior], times=times, soonest=soonest)
         used = (
-            [record.move("signal", self.consume.pk, None, {}, times={"consumed_at": 0})] if self.consume else []
+            [record.move("signal", self.consume.pk, None, {}, times={"consumed_at": 0})]
+            if self.consume
+            else []
         )
         last = entries[-1]
-        entries = [*self.buffer, *entries[:-1], Entry(last.kind, last.data, [*last.changes, *used, own, *changes])]
+        entries = [
+            *self.buffer,
+            *entries[:-1],
+            Entry(last.kind, last.data, [*last.changes, *used, own, *changes]),
+        ]
         sealed = memory.seal(self.run, self.memory, why, self.open) if checkpoint else None
         failpoints.hit("advance.before_commit")
         try:
             done = record.commit(
-                record.Commit(self.workspace, self.id, entries, token=int(self.run["token"]), checkpoint=sealed)
+                record.Commit(
+                    self.workspace, self.id, entries, token=int(self.run["token"]), checkpoint=sealed
+                )
             )
         except LostRace as error:
             if error.facts.get("thing") == "run":

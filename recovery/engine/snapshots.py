@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models.functions import Now
+
 from recovery.contract import EffectContract
 from recovery.contract.outcomes import Outcome
 from recovery.engine import approvals, endings
 from recovery.engine.snapshot import AttemptView, Snapshot
-from django.db.models.functions import Now
-
 from runs.models import Approval, Attempt, Effect, Evidence, Run, Worker
 from runs.record import DEAD_AFTER
 from runs.states import ApprovalState, AttemptState, EffectState, RunState

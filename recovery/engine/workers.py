@@ -101,12 +101,15 @@ def bury_dead_here() -> int:
     host = socket.gethostname()
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, pid FROM runs_worker WHERE host = %s AND seen_at > clock_timestamp() - interval '1 hour'", [host]
+            "SELECT id, pid FROM runs_worker WHERE host = %s AND seen_at > clock_timestamp() - interval '1 hour'",
+            [host],
         )
         gone = [worker for worker, pid in cursor.fetchall() if not _runs(pid)]
         if gone:
             cursor.execute("UPDATE runs_worker SET seen_at = '-infinity' WHERE id = ANY(%s)", [gone])
-        cursor.execute("DELETE FROM runs_worker WHERE seen_at < clock_timestamp() - interval '1 day' AND seen_at > '-infinity'")
+        cursor.execute(
+            "DELETE FROM runs_worker WHERE seen_at < clock_timestamp() - interval '1 day' AND seen_at > '-infinity'"
+        )
     return len(gone)
 
 

@@ -30,6 +30,9 @@ PAGE = 500
 RING_AGAIN = {"advance": 3.0, "dispatch": 3.0, "reconcile": 20.0, "lose": 3.0}
 """Seconds before the same row is rung again."""
 
+QUORUMS_EVERY = 30.0
+"""Seconds between two looks at who may sign."""
+
 LOCK = 7_265_636_875
 """Key of the advisory lock that makes the sweep one."""
 
@@ -39,6 +42,7 @@ class Sweep:
     """What this process has rung lately, by task and row."""
 
     rung: dict[tuple[str, str], float] = field(default_factory=dict)
+    quorums_at: float = -1e9
 
     def run_once(self) -> dict[str, int]:
         """One pass. Returns counts by what was done."""
@@ -52,6 +56,7 @@ class Sweep:
             "checks": self._to_check(now),
             "links": self._links(),
             "expired": approvals.expire_due(now, PAGE),
+            "quorums": self._quorums(now),
         }
         self._forget()
         return counts
@@ -77,25 +82,40 @@ class Sweep:
 
     def _orphans(self) -> int:
         """Runs whose owner is dead."""
-        alive = Worker.objects.filter(pk=OuterRef("lease_owner"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER))
-        left = Run.objects.filter(lease_owner__isnull=False).filter(~Exists(alive)).exclude(state__in=RUN_ENDED)
+        alive = Worker.objects.filter(
+            pk=OuterRef("lease_owner"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER)
+        )
+        left = (
+            Run.objects.filter(lease_owner__isnull=False).filter(~Exists(alive)).exclude(state__in=RUN_ENDED)
+        )
         rows = left.values_list("workspace_id", "id")[:PAGE]
         return sum(self._ring("advance", str(workspace), str(run)) for workspace, run in rows)
 
     def _lost_attempts(self, now: datetime) -> int:
-        alive = Worker.objects.filter(pk=OuterRef("worker"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER))
+        alive = Worker.objects.filter(
+            pk=OuterRef("worker"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER)
+        )
         live = Attempt.objects.filter(state__in=list(ATTEMPT_LIVE))
         gone = live.filter(Q(expires_at__lte=now) | ~Exists(alive)).order_by("expires_at")
         return sum(self._ring("lose", str(pk)) for pk in gone.values_list("pk", flat=True)[:PAGE])
 
     def _ready(self, now: datetime) -> int:
-        ready = Effect.objects.filter(state=EffectState.READY).filter(Q(not_before__lte=now) | Q(not_before=None))
+        ready = Effect.objects.filter(state=EffectState.READY).filter(
+            Q(not_before__lte=now) | Q(not_before=None)
+        )
         rows = ready.order_by(F("not_before").asc(nulls_first=True)).values_list("pk", flat=True)[:PAGE]
         return sum(self._ring("dispatch", str(pk)) for pk in rows)
 
     def _to_check(self, now: datetime) -> int:
         due = Effect.objects.filter(next_check_at__lte=now).order_by("next_check_at")
         return sum(self._ring("reconcile", str(pk)) for pk in due.values_list("pk", flat=True)[:PAGE])
+
+    def _quorums(self, now: datetime) -> int:
+        """Requests that people who came or went have made possible or impossible; looked at twice a minute."""
+        if time.monotonic() - self.quorums_at < QUORUMS_EVERY:
+            return 0
+        self.quorums_at = time.monotonic()
+        return approvals.reevaluate(now, PAGE)
 
     def _links(self) -> int:
         """Runs that wait on another run's effect that is settled now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,11 +15,12 @@ from runs.models import Checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """An opened checkpoint; ``seq`` is its place in the run."""
+    """An opened checkpoint; ``seq`` is its place in the run, ``at`` when it was committed."""
 
     seq: int
     schema: int
     content: dict[str, Any]
+    at: datetime
 
 
 def at(workspace: UUID, run: UUID, seq: int) -> Restored:
@@ -30,5 +32,6 @@ def at(workspace: UUID, run: UUID, seq: int) -> Restored:
     if hashlib.sha256(blob).hexdigest() != row.digest:
         raise Unreadable("the stored bytes do not match their digest", run=str(run), seq=seq)
     if row.schema > codec.SCHEMA:
-        return Restored(seq, row.schema, {})
-    return Restored(seq, row.schema, codec.unseal(blob, workspace=workspace, run=run, seq=seq))
+        return Restored(seq, row.schema, {}, row.at)
+    content = codec.unseal(blob, workspace=workspace, run=run, seq=seq)
+    return Restored(seq, row.schema, content, row.at)

@@ -8,21 +8,23 @@ from django.db import models
 from django.db.models import Q
 
 from runs.constraints import SameWorkspace
-from runs.models.base import Row, choices_check
+from runs.models.base import Row, RunRow, choices_check
 from runs.models.effect import Effect
 from runs.models.run import Run
 from runs.models.workspace import Group, Person
 from runs.states import ApprovalState, SignatureState
 
 
-class Approval(Row):
+class Approval(RunRow):
     """A request for signatures, immutable but for its state (R1), bound to ``digest`` over ``fields`` (R2).
 
     ``approve_by`` ends signing, ``execute_by`` (set when granted) ends sending; both by the database's clock, and
     ``now >= t`` means over (R6). ``execute_within`` is in seconds.
     """
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
     effect = models.ForeignKey(
         Effect, on_delete=models.PROTECT, related_name="approvals", db_constraint=False, db_index=False
     )
@@ -33,8 +35,12 @@ class Approval(Row):
     state = models.CharField(max_length=16, choices=ApprovalState)
     needed = models.PositiveSmallIntegerField()
     group = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+", db_index=False)
-    requester = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
-    editors = models.JSONField(default=list, help_text="Ids of people whose signal changed an earlier revision.")
+    requester = models.ForeignKey(
+        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    editors = models.JSONField(
+        default=list, help_text="Ids of people whose signal changed an earlier revision."
+    )
     precondition = models.JSONField(default=dict)
     epoch = models.PositiveIntegerField()
     asked_at = models.DateTimeField()

@@ -54,7 +54,9 @@ class Worker(models.Model):
     seen_at = models.DateTimeField()
 
     class Meta:
-        indexes: ClassVar = [models.Index(fields=["seen_at"], name="worker_seen")]  # dead workers, upkeep/sweep.py
+        indexes: ClassVar = [
+            models.Index(fields=["seen_at"], name="worker_seen")
+        ]  # dead workers, upkeep/sweep.py
 
     def __str__(self) -> str:
         return f"{self.pool} {self.host}:{self.pid}"

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 
 from runs.constraints import SameWorkspace
-from runs.models.base import Row, choices_check
+from runs.models.base import RunRow, choices_check
 from runs.models.dependency import Dependency
 from runs.models.run import Run
 from runs.models.workspace import Group, Person
@@ -25,14 +25,16 @@ from runs.states import (
 )
 
 
-class Effect(Row):
+class Effect(RunRow):
     """One logical external change: operation, target, params and one idempotency key (invariant 3).
 
     ``body`` is the text of the bytes that the port sends; ``sent_key`` is the key as the other side sees it.
     ``decision`` is the last Decision of the engine, ``reason`` why it is in its state: both code plus facts.
     """
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False
+    )
     dependency = models.ForeignKey(
         Dependency, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False
     )
@@ -88,13 +90,14 @@ class Effect(Row):
         ]
         indexes: ClassVar = [
             # upkeep/sweep.py: what to send, what to look at again
-            models.Index(fields=["not_before"], name="effect_ready", condition=Q(state="ready")),
+            # (no index names a state: what settles at once then stays off all of them, a HOT update)
+            models.Index(fields=["not_before"], name="effect_ready", condition=Q(not_before__isnull=False)),
             models.Index(
                 fields=["next_check_at"], name="effect_to_check", condition=Q(next_check_at__isnull=False)
             ),
             # queries.inbox: "being checked"
             models.Index(
-                fields=["workspace"], name="effect_unsettled", condition=Q(state__in=["unknown", "accepted"])
+                fields=["workspace"], name="effect_unsettled", condition=Q(next_check_at__isnull=False)
             ),
         ]
 
@@ -106,10 +109,12 @@ class Effect(Row):
         return self.state in EFFECT_SETTLED
 
 
-class EffectLink(Row):
+class EffectLink(RunRow):
     """A run that asked for another run's effect: it waits on it, only the owner sends (invariant 3)."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="links", db_constraint=False, db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="links", db_constraint=False, db_index=False
+    )
     effect = models.ForeignKey(Effect, on_delete=models.PROTECT, related_name="links", db_constraint=False)
     at = models.DateTimeField()
 
@@ -124,10 +129,12 @@ class EffectLink(Row):
         return f"{self.run_id} waits on {self.effect_id}"
 
 
-class Attempt(Row):
+class Attempt(RunRow):
     """One try to carry an effect out; committed before the first byte leaves (invariant 2)."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
     effect = models.ForeignKey(
         Effect, on_delete=models.PROTECT, related_name="attempt_set", db_constraint=False, db_index=False
     )
@@ -146,28 +153,24 @@ class Attempt(Row):
             models.UniqueConstraint(fields=["effect", "n"], name="attempt_once"),
             models.UniqueConstraint(fields=["workspace", "id"], name="attempt_workspace_id"),
             choices_check("state", AttemptState, "attempt_state_known"),
-            # one live attempt an effect: single flight even where keys do not exist
+            # one live attempt an effect: single flight even where keys do not exist; the sweep reads it too
             models.UniqueConstraint(
                 fields=["effect"], name="attempt_one_live", condition=Q(state__in=["committed", "claimed"])
             ),
             SameWorkspace(field="effect", name="attempt_same_workspace"),
             SameWorkspace(field="run", name="attempt_run_same_workspace"),
         ]
-        indexes: ClassVar = [
-            # upkeep/sweep.py: attempts past their limit
-            models.Index(
-                fields=["expires_at"], name="attempt_live", condition=Q(state__in=["committed", "claimed"])
-            )
-        ]
 
     def __str__(self) -> str:
         return f"try {self.n} of {self.effect_id}"
 
 
-class Evidence(Row):
+class Evidence(RunRow):
     """What supports an outcome; kept, never edited: a correction is another row."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
     effect = models.ForeignKey(
         Effect, on_delete=models.PROTECT, related_name="evidence", db_constraint=False, db_index=False
     )
@@ -198,10 +201,12 @@ class Evidence(Row):
         return f"{self.kind} about {self.effect_id}"
 
 
-class Verdict(Row):
+class Verdict(RunRow):
     """A person's decision about an unknown outcome, with the evidence it rests on."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
     effect = models.ForeignKey(
         Effect, on_delete=models.PROTECT, related_name="verdicts", db_constraint=False, db_index=False
     )

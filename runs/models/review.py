@@ -30,7 +30,12 @@ class Review(Row):
         Run, null=True, on_delete=models.PROTECT, related_name="reviews", db_constraint=False, db_index=False
     )
     effect = models.ForeignKey(
-        Effect, null=True, on_delete=models.PROTECT, related_name="reviews", db_constraint=False, db_index=False
+        Effect,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="reviews",
+        db_constraint=False,
+        db_index=False,
     )
     approval = models.ForeignKey(
         Approval, null=True, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
@@ -44,7 +49,9 @@ class Review(Row):
     why = models.JSONField(default=dict)
     opened_at = models.DateTimeField()
     due_at = models.DateTimeField()
-    claimed_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    claimed_by = models.ForeignKey(
+        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     claimed_at = models.DateTimeField(null=True)
     closed_at = models.DateTimeField(null=True)
 
@@ -56,7 +63,8 @@ class Review(Row):
             choices_check("state", ReviewState, "review_state_known"),
             choices_check("kind", ReviewKind, "review_kind_known"),
             models.CheckConstraint(
-                condition=Q(state="closed", closed_at__isnull=False) | Q(state="open", closed_at__isnull=True),
+                condition=Q(state="closed", closed_at__isnull=False)
+                | Q(state="open", closed_at__isnull=True),
                 name="review_closed_at_iff_closed",
             ),
             SameWorkspace(field="run", name="review_run_same_workspace"),

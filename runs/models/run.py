@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Cast, Right
 
 from runs.constraints import SameWorkspace
-from runs.models.base import Row, choices_check
+from runs.models.base import Row, RunRow, choices_check
 from runs.models.workspace import Person
 from runs.states import RUN_ENDED, RunState, WaitingOn
 
@@ -49,7 +49,9 @@ class Run(Row):
     head_hash = models.CharField(max_length=64, default="")
     checkpoint_seq = models.PositiveIntegerField(default=0)
     cancel_asked_at = models.DateTimeField(null=True)
-    cancel_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    cancel_by = models.ForeignKey(
+        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     cancel_reason = models.TextField(blank=True)
     accepted_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
@@ -74,7 +76,9 @@ class Run(Row):
             models.Index(fields=["workspace", "state", "-id"], name="run_by_state"),
             models.Index(fields=["workspace", "type", "-id"], name="run_by_type"),
             models.Index(
-                fields=["workspace", "waiting_on", "-id"], name="run_by_wait", condition=Q(state=RunState.WAITING)
+                fields=["workspace", "waiting_on", "-id"],
+                name="run_by_wait",
+                condition=Q(state=RunState.WAITING),
             ),
             # queries.runs: search by business reference (btree_gin), by the last 8 hex digits of the id
             GinIndex(fields=["workspace", "references"], name="run_references"),
@@ -93,10 +97,12 @@ class Run(Row):
         return self.state in RUN_ENDED
 
 
-class Signal(Row):
+class Signal(RunRow):
     """A named event sent to a run; kept, consumed once by the run that waits for it."""
 
-    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="signals", db_constraint=False, db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="signals", db_constraint=False, db_index=False
+    )
     name = models.CharField(max_length=120)
     payload = models.JSONField()
     sender = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -117,7 +123,9 @@ class Checkpoint(models.Model):
     """One sealed checkpoint: what another process needs to go on safely (PostgreSQL tier)."""
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey("runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False)
+    workspace = models.ForeignKey(
+        "runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     run = models.ForeignKey(
         Run, on_delete=models.PROTECT, related_name="checkpoints", db_constraint=False, db_index=False
     )

@@ -160,7 +160,9 @@ def being_checked_page(workspace: UUID, *, cursor: str | None = None, limit: int
 
 def _checking(workspace: UUID) -> QuerySet[Effect]:
     open_reviews = Review.objects.filter(effect=OuterRef("pk"), state=ReviewState.OPEN)
-    return Effect.objects.filter(~Exists(open_reviews), workspace=workspace, state__in=CHECKING).order_by()
+    return Effect.objects.filter(
+        ~Exists(open_reviews), workspace=workspace, state__in=CHECKING, next_check_at__isnull=False
+    ).order_by()
 
 
 def _whole(rows: QuerySet[Review]) -> QuerySet[Review]:

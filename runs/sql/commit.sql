@@ -150,7 +150,8 @@ BEGIN
                 IF v_change->>'bump' = 'true' THEN v_run.version := v_old.version + 1; END IF;
             WHEN 'reckon' THEN
                 -- What the run waits for, from its effects as they stand now, under its lock: two effects that settle
-                -- at once cannot both take the other for open. Nothing open: it is due.
+                -- at once cannot both take the other for open. Nothing open: it is due. The owner's own commit never
+                -- wakes it: whatever moved while it was at work has set wake_at already.
                 SELECT CASE WHEN bool_or(state IN ('unknown', 'disputed')) THEN 'unknown'
                             WHEN bool_or(state = 'awaiting_approval') THEN 'approval'
                             WHEN count(*) > 0 THEN 'in_flight' ELSE '' END
@@ -158,9 +159,9 @@ BEGIN
                 WHERE run_id = v_run_id AND state IN ({{effect_open}});
                 IF v_run.ended_at IS NOT NULL OR (p ? 'token' AND v_run.lease_owner IS NOT NULL) THEN
                     NULL; -- over, or its owner is at work and looks for itself
-                ELSIF v_source = '' OR v_change->>'wake' = 'true' THEN
+                ELSIF v_change->>'wake' = 'true' OR (v_source = '' AND NOT p ? 'token') THEN
                     v_run.wake_at := least(COALESCE(v_run.wake_at, v_now), v_now);
-                ELSIF v_run.state = 'waiting' AND v_run.waiting_on NOT IN ('timer', 'event') THEN
+                ELSIF v_source <> '' AND v_run.waiting_on IN ('unknown', 'approval', 'in_flight') THEN
                     v_run.waiting_on := v_source;
                 END IF;
             WHEN 'close_reviews' THEN

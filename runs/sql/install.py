@@ -38,7 +38,8 @@ _GUARD = """v_source := r_{{thing}}.state;
                     END IF;"""
 _VERSION_GUARD = """
                     IF v_change ? 'version' AND (v_change->>'version')::int <> r_{{thing}}.version THEN
-                        RAISE EXCEPTION 'version % is not current', v_change->>'version' USING ERRCODE = 'RC002', DETAIL =
+                        RAISE EXCEPTION 'version % is not current', v_change->>'version' USING ERRCODE = 'RC002',
+                            DETAIL =
                             jsonb_build_object('thing', '{{thing}}', 'seen', (v_change->>'version')::int,
                                                'now', r_{{thing}}.version)::text;
                     END IF;"""
@@ -105,9 +106,7 @@ def function_sql() -> str:
     found = {thing: all_apps.get_model("runs", name) for thing, name in TABLES.items()}
     run_columns = [c for c in _columns(all_apps.get_model("runs", "Run")) if c not in NEVER_CHANGES]
     text = (HERE / "commit.sql").read_text()
-    declare = "\n    ".join(
-        f"r_{t} {m._meta.db_table}; o_{t} {m._meta.db_table};" for t, m in found.items()
-    )
+    declare = "\n    ".join(f"r_{t} {m._meta.db_table}; o_{t} {m._meta.db_table};" for t, m in found.items())
     text = text.replace("{{declare}}", declare)
     text = text.replace("{{branches}}", "".join(_branch(t, m) for t, m in found.items()).rstrip())
     still_open = ", ".join(f"'{state}'" for state in sorted(states.EFFECT_OPEN))
@@ -126,7 +125,9 @@ def install(using: str = "default") -> None:
         cursor.execute("SELECT thing, source, target FROM runs_transition")
         have = set(cursor.fetchall())
         for row in sorted(have - wanted):
-            cursor.execute("DELETE FROM runs_transition WHERE thing = %s AND source = %s AND target = %s", row)
+            cursor.execute(
+                "DELETE FROM runs_transition WHERE thing = %s AND source = %s AND target = %s", row
+            )
         for row in sorted(wanted - have):
             cursor.execute("INSERT INTO runs_transition (thing, source, target) VALUES (%s, %s, %s)", row)
 

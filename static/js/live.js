@@ -119,5 +119,7 @@
     }
   });
 
+  document.addEventListener("recourse:say", (event) => announce(event.detail.sentence));
+
   Object.assign(window.recourse, {announce, refetchAll, channel: () => channel});
 })();

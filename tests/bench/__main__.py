@@ -20,9 +20,9 @@ from uuid import uuid4
 import psycopg
 
 from console.stack import environment
+from console.stack.ports import free_port
 from console.stack.services import Services
 from recovery.sandbox.client import SandboxClient
-from console.stack.ports import free_port
 
 N = 10
 PROCESSES = 2
@@ -31,15 +31,28 @@ PROCESSES = 2
 def main() -> None:
     asked = argparse.ArgumentParser(prog="make bench", description=__doc__)
     asked.add_argument("--pairs", type=int, default=5, help="interleaved pairs")
-    asked.add_argument("--runs", type=int, default=40, help="runs of ten effects, each process and measurement")
+    asked.add_argument(
+        "--runs", type=int, default=40, help="runs of ten effects, each process and measurement"
+    )
     options = asked.parse_args()
     with tempfile.TemporaryDirectory(prefix="rc-") as folder:
         services = Services(Path(folder), durable=True)
         port = free_port()
-        os.environ.update(environment.build(services, address="http://testserver", sandbox=f"http://127.0.0.1:{port}"))
+        os.environ.update(
+            environment.build(services, address="http://testserver", sandbox=f"http://127.0.0.1:{port}")
+        )
         with services:
             sandbox = subprocess.Popen(
-                [sys.executable, "-m", "recovery.sandbox", "serve", "--port", str(port), "--db", f"{folder}/s.sqlite3"],
+                [
+                    sys.executable,
+                    "-m",
+                    "recovery.sandbox",
+                    "serve",
+                    "--port",
+                    str(port),
+                    "--db",
+                    f"{folder}/s.sqlite3",
+                ],
                 stdout=subprocess.DEVNULL,
             )
             try:
@@ -126,7 +139,10 @@ def _beside(services: Services, workspace: Any, person: Any, pairs: int, runs: i
         ours_all.append(ours)
         theirs_all.append(theirs)
         ratios.append(ours / theirs)
-        print(f"pair {pair}: Recourse {ours:.0f} effects/s, DBOS {theirs:.0f} steps/s, ratio {ours / theirs:.2f}", flush=True)
+        print(
+            f"pair {pair}: Recourse {ours:.0f} effects/s, DBOS {theirs:.0f} steps/s, ratio {ours / theirs:.2f}",
+            flush=True,
+        )
     print(
         f"medians of {pairs} pairs: Recourse {statistics.median(ours_all):.0f} effects/s,"
         f" DBOS {statistics.median(theirs_all):.0f} steps/s, ratio {statistics.median(ratios):.2f}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
 import uuid
 
 from dbos import DBOS, DBOSConfig
+
 from recovery.ports.base import AnswerKind, Prepared
 from recovery.ports.http import HttpPort
 
@@ -27,7 +29,8 @@ def send(url: str, key: str, body: str) -> dict[str, str]:
 @DBOS.workflow()
 def in_a_row(url: str, prefix: str, n: int) -> int:
     for i in range(n):
-        send(url, f"{prefix}-{i}", '{"data":{"order":"%s-%d"},"template":"done","to":"bench@acme.example"}' % (prefix, i))
+        body = {"data": {"order": f"{prefix}-{i}"}, "template": "done", "to": "bench@acme.example"}
+        send(url, f"{prefix}-{i}", json.dumps(body, separators=(",", ":")))
     return n
 
 

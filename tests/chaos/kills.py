@@ -1,4 +1,4 @@
-"""SIGKILL to the worker that is sending, at a random moment between the send and the record; Valkey flushed at times."""
+"""SIGKILL to the worker that is sending, at a random moment between send and record; Valkey flushed at times."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def run(stack: Stack, *, times: int, seed: int) -> oracle.Verdict:
         if hit:
             hits[hit] += 1
             if sum(hits.values()) % 10 == 0:
-                print(f"{sum(hits.values())} kills, {len(ids)} runs, {time.monotonic() - began:.0f} s", flush=True)
+                print(
+                    f"{sum(hits.values())} kills, {len(ids)} runs, {time.monotonic() - began:.0f} s",
+                    flush=True,
+                )
         sandbox.dial("mail", reply="slow", delay=SLOW)
         if rng.random() < 0.2:
             with redis.Redis.from_url(stack.settings["REDIS_URL"]) as valkey:
@@ -51,9 +54,13 @@ def run(stack: Stack, *, times: int, seed: int) -> oracle.Verdict:
     sandbox.reset()
     quiet = oracle.wait_until_settled(ids, 180)
     verdict = oracle.judge(ids, sandbox)
-    print(f"{sum(hits.values())} workers killed in mid-send ({dict(hits)}), Valkey flushed {flushed} times, seed {seed}")
+    print(
+        f"{sum(hits.values())} workers killed in mid-send ({dict(hits)}), Valkey flushed {flushed} times, seed {seed}"
+    )
     print(f"after the last kill everything had ended or asked a person within {quiet:.0f} s")
-    verdict.counts["attempts lost"] = Attempt.objects.filter(run_id__in=ids, state__in=["lost", "late"]).count()
+    verdict.counts["attempts lost"] = Attempt.objects.filter(
+        run_id__in=ids, state__in=["lost", "late"]
+    ).count()
     return verdict
 
 
@@ -68,7 +75,11 @@ def _kill_one(stack: Stack, rng: random.Random) -> str:
     until = time.monotonic() + 10
     while time.monotonic() < until:
         live = Attempt.objects.filter(state__in=list(ATTEMPT_LIVE)).order_by("?").first()
-        worker = Worker.objects.filter(pk=live.worker, seen_at__gt=Now() - timedelta(minutes=1)).first() if live else None
+        worker = (
+            Worker.objects.filter(pk=live.worker, seen_at__gt=Now() - timedelta(minutes=1)).first()
+            if live
+            else None
+        )
         if live is not None and worker is not None and _runs(worker.pid):
             time.sleep(rng.uniform(0, SLOW))
             if not Attempt.objects.filter(pk=live.pk, state__in=list(ATTEMPT_LIVE)).exists():
@@ -98,5 +109,3 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-

@@ -56,8 +56,15 @@ def run(stack: Stack, *, seconds: float, seed: int) -> oracle.Verdict:
     """Stop PostgreSQL for ``seconds`` in the middle of ``3 x seconds`` of load; print and judge."""
     sandbox = SandboxClient(stack.settings["RECOURSE_SANDBOX_URL"])
     made = stack.manage(
-        "token", "--person", "oncall-a@acme.example", "--workspace", "acme-pay", "--scopes", "runs:write,runs:read",
-        "--days", "1",
+        "token",
+        "--person",
+        "oncall-a@acme.example",
+        "--workspace",
+        "acme-pay",
+        "--scopes",
+        "runs:write,runs:read",
+        "--days",
+        "1",
     )
     token = next(word for word in made.stdout.split() if word.startswith("rcs_"))
     clients = [Client(stack.address, token, seed + n) for n in range(2)]
@@ -81,7 +88,9 @@ def run(stack: Stack, *, seconds: float, seed: int) -> oracle.Verdict:
     quiet = oracle.wait_until_settled(ids, 180)
     verdict = oracle.judge(ids, sandbox)
     refused = sum(c.refused for c in clients)
-    print(f"PostgreSQL was away for {seconds:.0f} s: {during} runs accepted meanwhile, {refused} requests not accepted")
+    print(
+        f"PostgreSQL was away for {seconds:.0f} s: {during} runs accepted meanwhile, {refused} requests not accepted"
+    )
     print(f"healthy again after {healthy:.1f} s, accepting again after {accepting:.1f} s")
     print(f"everything had ended or asked a person {quiet:.0f} s after the load ended")
     return verdict

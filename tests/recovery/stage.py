@@ -16,7 +16,7 @@ from recovery.contract import registry
 from recovery.engine import approvals, intents
 from recovery.engine.changes import open_review
 from recovery.engine.endings import told_of
-from runs import access, clock, record
+from runs import access, clock, commits, record
 from runs.checkpoints import codec
 from runs.history import chain, fold
 from runs.models import Approval, Capacity, Dependency, Effect, Event, Evidence, Group, Person, Run, Workspace
@@ -48,7 +48,7 @@ class Stage:
         """Rows that an action writes: it must be the same after a refusal and after a repeat."""
         return tuple(
             model.objects.count()  # type: ignore[attr-defined]
-            for model in record._THINGS.values()
+            for model in commits.THINGS.values()
         ) + (Event.objects.exclude(kind=EventKind.ACTION_REFUSED).count(),)
 
     def refusals(self) -> list[dict[str, Any]]:

@@ -98,7 +98,8 @@ def test_the_inbox_takes_a_fixed_number_of_queries_and_loads_no_payload(world: W
 
 def test_being_checked_leaves_out_what_a_person_has_been_asked_about(world: World) -> None:
     quiet = unknown(world)
-    Effect.objects.filter(pk=quiet.pk).update(review_at=clock.now() + timedelta(minutes=10))
+    soon = clock.now() + timedelta(minutes=10)
+    Effect.objects.filter(pk=quiet.pk).update(review_at=soon, next_check_at=clock.now())
     review(world, unknown(world), 100)
     make.effect_in(world, make.run_in(world, RunState.WAITING).pk, EffectState.SUCCEEDED)
     checking = queries.being_checked(world.ws)

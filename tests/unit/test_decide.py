@@ -62,9 +62,7 @@ class TestReady:
 
     def test_is_not_sent_when_a_signer_lost_the_right(self) -> None:
         """Invariant 8, R5: eligibility at dispatch."""
-        got = decide(
-            snap(E.READY, needs_approval=True, execute_by=at(60), approval_good=False), keyed(), at(0)
-        )
+        got = decide(snap(E.READY, needs_approval=True, execute_by=at(60), approval_good=False), keyed(), at(0))
         assert got.becomes == E.AWAITING_APPROVAL
 
     def test_waits_for_its_pause_and_for_a_hold(self) -> None:
@@ -152,9 +150,7 @@ class TestInFlight:
         )
         assert got.settle_as == E.SUCCEEDED
 
-    @pytest.mark.parametrize(
-        "kind", [Kind.OVERLOADED, Kind.TRANSIENT, Kind.REFUSED, Kind.INVALID, Kind.IN_FLIGHT]
-    )
+    @pytest.mark.parametrize("kind", [Kind.OVERLOADED, Kind.TRANSIENT, Kind.REFUSED, Kind.INVALID, Kind.IN_FLIGHT])
     def test_an_answer_in_front_of_the_key_says_nothing_of_an_earlier_lost_send(self, kind) -> None:
         """Invariant 4: a 429 or 401 to the second send does not settle what the first may have done."""
         got = decide(snap(E.IN_FLIGHT, lost(1), answered(kind, 2, began=20)), keyed(), at(31))
@@ -163,9 +159,7 @@ class TestInFlight:
 
     def test_not_sent_after_a_lost_send_stays_unknown(self) -> None:
         """Invariant 4: the second connection failed; the first send is as unknown as before."""
-        got = decide(
-            snap(E.IN_FLIGHT, lost(1), attempt(2, A.NOT_SENT, began=20, kind=Kind.NOT_SENT)), keyed(), at(31)
-        )
+        got = decide(snap(E.IN_FLIGHT, lost(1), attempt(2, A.NOT_SENT, began=20, kind=Kind.NOT_SENT)), keyed(), at(31))
         assert got.becomes == E.UNKNOWN
 
     def test_a_business_refusal_under_the_key_settles_what_came_before(self) -> None:
@@ -243,9 +237,7 @@ class TestUnknown:
 
     def test_bytes_must_arrive_before_the_window_closes(self) -> None:
         """Fault 19: counted from the first attempt, less the time that a send may take."""
-        contract = keys_only(
-            promise=replace(KEYS, window=hours(1)), retry=replace(RETRY, total=hours(2), attempts=9)
-        )
+        contract = keys_only(promise=replace(KEYS, window=hours(1)), retry=replace(RETRY, total=hours(2), attempts=9))
         tries = [lost(1), lost(2, began=1000)]
         assert decide(snap(E.UNKNOWN, *tries), contract, at(3589)).verb == Verb.RESEND
         assert decide(snap(E.UNKNOWN, *tries), contract, at(3590)).reason == "window_closed"
@@ -346,64 +338,6 @@ class TestNotFound:
         assert got.settle_as == E.NOT_APPLIED
         once = decide(snap(E.UNKNOWN, lost(), seen=seen[:1], cancelling=True), keyed(), at(42))
         assert (once.verb, once.reason) == (Verb.WAIT, "cancelling_checks")
-
-
-class TestContradiction:
-    def test_proof_and_negative_after_the_lag_is_disputed(self) -> None:
-        got = decide(snap(E.UNKNOWN, lost(), seen=[not_found(41), proof(80)]), facts_only(), at(81))
-        assert (got.verb, got.becomes, got.reason) == (Verb.ASK, E.DISPUTED, "evidence_disagrees")
-
-    def test_an_early_negative_is_only_lag(self) -> None:
-        """A "not found" within the lag does not contradict anything."""
-        got = decide(snap(E.UNKNOWN, lost(), seen=[not_found(12), proof(20)]), keyed(), at(21))
-        assert got.settle_as == E.SUCCEEDED
-
-    def test_seen_and_then_twice_not_found_is_disputed(self) -> None:
-        """Agreeing facts that vanish: no rule picks one of the two."""
-        seen = [evidence(12, HAPPENED), not_found(41), not_found(72)]
-        assert decide(snap(E.UNKNOWN, lost(), seen=seen), facts_only(), at(73)).becomes == E.DISPUTED
-
-    def test_our_reference_on_other_content_is_disputed(self) -> None:
-        odd = evidence(12, HAPPENED, Strength.CONTRADICTS)
-        assert decide(snap(E.UNKNOWN, lost(), seen=[odd]), keyed(), at(13)).becomes == E.DISPUTED
-
-    @pytest.mark.parametrize("state", [E.NOT_APPLIED, E.CANCELLED, E.EXPIRED, E.REJECTED])
-    def test_late_word_against_a_settled_effect_is_disputed(self, state: EffectState) -> None:
-        """Walk d: the callback after the end is evidence; the effect is disputed, also under an ended run."""
-        seen = [proof(200, kind=EvidenceKind.CALLBACK)]
-        got = decide(snap(state, lost(), seen=seen, settled_at=at(100)), keyed(), at(201))
-        assert got.becomes == E.DISPUTED
-
-    def test_old_evidence_does_not_reopen_what_a_person_decided(self) -> None:
-        """Only what came after the settling counts against it."""
-        seen = [proof(80, kind=EvidenceKind.CALLBACK)]
-        got = decide(snap(E.NOT_APPLIED, lost(), seen=seen, settled_at=at(100)), keyed(), at(201))
-        assert (got.verb, got.becomes) == (Verb.WAIT, None)
-
-    def test_succeeded_is_disputed_by_not_found_after_the_lag_only(self) -> None:
-        first = snap(E.SUCCEEDED, lost(), seen=[not_found(30)], settled_at=at(20))
-        assert decide(first, keyed(), at(31)).becomes is None
-        second = snap(E.SUCCEEDED, lost(), seen=[not_found(45)], settled_at=at(20))
-        assert decide(second, keyed(), at(46)).becomes == E.DISPUTED
-
-    def test_a_disputed_effect_stays_with_a_person(self) -> None:
-        assert decide(snap(E.DISPUTED, lost()), keyed(), at(LATER)).verb == Verb.ASK
-
-
-class TestAccepted:
-    def test_is_read_and_never_sent_again(self) -> None:
-        taken = answered(Kind.ACCEPTED)
-        assert decide(snap(E.ACCEPTED, taken), keyed(), at(11)).verb == Verb.READ_BACK
-        assert decide(snap(E.ACCEPTED, taken), keys_only(), at(LATER)).verb == Verb.WAIT
-
-    def test_taken_and_then_not_found_is_disputed(self) -> None:
-        seen = [not_found(41), not_found(72)]
-        got = decide(snap(E.ACCEPTED, answered(Kind.ACCEPTED), seen=seen), keyed(), at(73))
-        assert got.becomes == E.DISPUTED
-
-    def test_silence_past_the_deadline_is_unknown(self) -> None:
-        got = decide(snap(E.ACCEPTED, answered(Kind.ACCEPTED), deadline=at(100)), keys_only(), at(100))
-        assert (got.verb, got.becomes) == (Verb.ASK, E.UNKNOWN)
 
 
 def test_same_snapshot_same_decision() -> None:

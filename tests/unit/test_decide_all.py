@@ -54,9 +54,7 @@ def history(rng: random.Random, now_s: float) -> Snapshot:
     if attempts and rng.random() < 0.3:
         live = rng.choice([A.COMMITTED, A.CLAIMED])
         last = attempts.pop()
-        attempts.append(
-            replace(last, state=live, ended_at=None, outcome=None, sender_alive=rng.random() < 0.5)
-        )
+        attempts.append(replace(last, state=live, ended_at=None, outcome=None, sender_alive=rng.random() < 0.5))
     seen = [
         evidence(
             now_s * (1 - rng.random() ** 2) + k / 1000,
