@@ -15,7 +15,7 @@ from django.template import loader
 from django.utils.translation import gettext as _
 
 from console import words
-from console.preview import Preview, Result
+from console.preview import Link, Preview, Result
 from runs.errors import RunsError
 
 
@@ -53,17 +53,19 @@ def refusal(
     diff: Any = None,
     diff_caption: str = "",
     kept: str = "",
+    subject: Link | None = None,
 ) -> HttpResponse:
     """A refused action: what did not happen, why, what now; the typed reason stays in ``preview``'s form.
 
     ``diff`` (console.diff.Diff) is what the person saw against what is now. ``kept`` is the typed reason where the
-    form itself is of no use any more. The status is the error's own.
+    form itself is of no use any more. ``subject`` is the thing it is about,
+    where no ``preview`` says so. The status is the error's own.
     """
     context = {
         "sentence": words.refusal(error.code, error.facts),
         "code": error.code,
         "preview": preview,
-        "subject": preview.subject if preview else None,
+        "subject": preview.subject if preview else subject,
         "again_url": again_url,
         "again_label": again_label or _("Read it again"),
         "diff": diff,

@@ -21,7 +21,7 @@ from runs.models import Evidence, Run
 from runs.states import ApprovalState, EffectState, EvidenceKind
 
 SIGN, REJECT = "sign", "reject"
-PARTS: Final = frozenset({"head", "after"})
+PARTS: Final = frozenset({"head", "gate", "signatures", "after"})
 KEPT: Final = "reasons_kept"
 """Key of the session: reasons typed on a request that was replaced meanwhile, by effect."""
 
@@ -40,7 +40,7 @@ def approval(request: HttpRequest, id: UUID) -> HttpResponse:
     if part == "slot":
         return changes.approval_slot(request, page.detail, seen=request.GET.get("seen", ""))
     if part in PARTS:
-        return render(request, f"approval/{part}.html", context_of(page))
+        return render(request, f"approval/{part}.html", {**context_of(page), "part": part})
     kept = request.session.get(KEPT, {}).get(str(page.approval.effect_id), "")
     form = DecisionForm.fresh(digest=page.approval.digest, reason=kept)
     answer = render(request, "approval/detail.html", whole(page, form))
@@ -91,9 +91,7 @@ def preview_of(page: ApprovalPage, form: DecisionForm) -> Preview:
     """The decision region: never fetched again, its button and digest stay what was read."""
     approval = page.approval
     left = approval.needed - page.signed - 1
-    line = ngettext(
-        "{n} more signature is needed after yours.", "{n} more signatures are needed after yours.", left
-    )
+    line = ngettext("{n} more signature is needed after yours.", "{n} more signatures are needed after yours.", left)
     will = line.format(n=left)
     if left <= 0:
         line = _("yours is the last signature: it is sent at once, within {within}.")

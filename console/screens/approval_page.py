@@ -13,10 +13,11 @@ from django.http import HttpRequest
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
-from console import money, when
+from console import money, pills, when
 from console.diff import Diff, difference
 from console.screens import gates, place, saying, told
 from console.screens.gates import Gate
+from recovery.engine import reasons
 from recovery.engine.approvals import Rule, rule_of
 from runs import queries
 from runs.errors import RunsError
@@ -112,7 +113,7 @@ class ApprovalPage:
         """What the button does: "send USD 1,205.00"."""
         return _("send {amount}").format(amount=self.amount) if self.amount else _("send it")
 
-    @property
+    @cached_property
     def signed(self) -> int:
         return len(self.rule.good(self.detail.standing))
 
@@ -134,11 +135,41 @@ class ApprovalPage:
 
     @cached_property
     def gate(self) -> Gate | None:
-        """The four lines, while something is open."""
-        if self.approval.state not in _OPEN or self.effect.state != EffectState.AWAITING_APPROVAL:
+        """The four lines, while something is open: the effect's decision, with the people of this request."""
+        decision = self.effect.decision
+        waits = self.effect.state == EffectState.AWAITING_APPROVAL
+        if self.approval.state not in _OPEN or not waits or not decision:
             return None
-        self.effect.workspace = self.approval.workspace
-        return gates.of_effect(self.effect, self.run, self.reader)
+        facts = {**decision["facts"], "group": self.approval.group.slug, "what": self.sentence}
+        if self.open:
+            signed = {one.person_id for one in self.detail.standing}
+            left = [(one.pk, one.name) for one in self.rule.candidates() if one.pk not in signed]
+            people = told.names(left, self.reader.pk, self.approval.group.slug)
+        else:
+            people = told.who_can(self.approval.workspace_id, "start", self.reader)
+        decided = {"reason": decision["reason"], "facts": facts}
+        lines = reasons.gate(decided, people=people, show_time=gates.show_time)
+        return Gate(gates.TURNS[lines.turn], lines.waiting_for, lines.ends_when, lines.who_can, lines.if_nobody_acts)
+
+    @property
+    def gate_of_ended(self) -> Gate:
+        """The same four lines of a request that ended while it was read: their place stays."""
+        ends = pills.PILLS["approval"][self.approval.state].text(revision=self.detail.newest.revision)
+        nothing = _("Nothing.")
+        return Gate("", nothing, f"{ends}.", nothing, _("Nothing happens."))
+
+    @property
+    def free_places(self) -> list[int]:
+        """Numbers of the signatures that are still needed."""
+        if not self.open:
+            return []
+        return list(range(len(self.detail.standing) + 1, self.approval.needed + 1))
+
+    @property
+    def withdrawable(self) -> bool:
+        """Whether the reader has a signature that can still be taken back."""
+        usable = self.approval.state in (ApprovalState.PENDING, ApprovalState.GRANTED)
+        return self.mine is not None and usable
 
     @property
     def turn(self) -> str:
@@ -151,15 +182,19 @@ class ApprovalPage:
         """Whether it ran out, or nobody can sign it, while its effect still waits."""
         ran_out = self.approval.state in (ApprovalState.EXPIRED, ApprovalState.UNSATISFIABLE)
         newest = self.detail.newest.pk == self.approval.pk
-        return (
-            ran_out and newest and self.effect.state == EffectState.AWAITING_APPROVAL and not self.run.ended
-        )
+        return ran_out and newest and self.effect.state == EffectState.AWAITING_APPROVAL and not self.run.ended
 
     @property
     def who_renews(self) -> str:
         """For whoever may not ask again: who can."""
         who = told.who_can(self.approval.workspace_id, "start", self.reader)
         return _("You can see this but not ask again. They can: {who}.").format(who=who)
+
+    @property
+    def basis(self) -> str:
+        """What an act on this request is based on."""
+        one = self.approval
+        return _("revision {n}, check code {code}").format(n=one.revision, code=one.check_code)
 
     # Who may
 

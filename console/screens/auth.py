@@ -27,9 +27,7 @@ class SignInForm(AuthenticationForm):
 
     username = forms.EmailField(
         label=gettext_lazy("E-mail"),
-        widget=forms.EmailInput(
-            attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}
-        ),
+        widget=forms.EmailInput(attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}),
         error_messages={
             "required": gettext_lazy("That did not match."),
             "invalid": gettext_lazy("That did not match."),
@@ -87,18 +85,12 @@ class SignOut(LogoutView):
     next_page = "/sign-in/"
 
 
-def too_many(
-    request: HttpRequest, response: HttpResponse | None = None, credentials: Any = None
-) -> HttpResponse:
+def too_many(request: HttpRequest, response: HttpResponse | None = None, credentials: Any = None) -> HttpResponse:
     """Answer of django-axes after too many tries from one address for one account name, known or not."""
     wait = cast("timedelta | None", get_cool_off(request)) or timedelta(minutes=15)
-    sentence = _("Too many tries from here. Try again in {span}.").format(
-        span=when.span(wait.total_seconds())
-    )
+    sentence = _("Too many tries from here. Try again in {span}.").format(span=when.span(wait.total_seconds()))
     if request.user.is_authenticated:  # a step-up, not a sign-in
-        answer = http.part(
-            request, "partials/refusal.html", {"sentence": sentence, "title": sentence}, status=429
-        )
+        answer = http.part(request, "partials/refusal.html", {"sentence": sentence, "title": sentence}, status=429)
         answer["Retry-After"] = str(int(wait.total_seconds()))
         return answer
     context = {

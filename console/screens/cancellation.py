@@ -16,11 +16,11 @@ from console.preview import Link, Preview, Result
 from console.screens import told
 from console.screens.place import enter_run, person_of
 from console.screens.run_view import unsent, unsettled, waits_on_timer
+from console.screens.saying import act_of
 from recovery.actions import runs as actions
 from recovery.actions.runs import Done
 from runs.errors import RunEnded, RunsError
 from runs.models import Effect, Run
-from runs.record import Act
 from runs.states import EffectState, RunState
 
 
@@ -34,7 +34,7 @@ def cancellation(request: HttpRequest, id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return http.preview(request, _preview(run, effects, form), status=422)
-    act = Act(form.cleaned_data["action"], "runs.cancel", form.body_digest())
+    act = act_of(form, "runs.cancel", id)
     try:
         done = actions.cancel(id, actor=person_of(request), act=act, reason=form.cleaned_data["reason"])
     except RunsError as error:

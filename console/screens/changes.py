@@ -31,10 +31,14 @@ _CAUSES: Final[dict[str, str | Promise]] = {
 """What changed an effect, by the kind of its last event."""
 
 
-def effect_slot(request: HttpRequest, page: EffectPage, *, seen: str) -> HttpResponse:
-    """Empty while the effect is at version ``seen``; else when and by what it changed."""
-    effect = page.effect
-    if not seen.isdecimal() or int(seen) == effect.version:
+def effect_slot(request: HttpRequest, page: EffectPage) -> HttpResponse:
+    """Empty while the effect is at version ``seen``; else when and by what it changed.
+
+    With ``stands`` also while what can be done about it is the same: the page around shows the evidence anew.
+    """
+    effect, seen = page.effect, request.GET.get("seen", "")
+    same = request.GET.get("stands", "") == page.stands
+    if not seen.isdecimal() or int(seen) == effect.version or same:
         return HttpResponse("")
     facts = changed_since(effect, int(seen))
     cause = str(_CAUSES.get(facts.get("kind", ""), ""))
@@ -44,7 +48,10 @@ def effect_slot(request: HttpRequest, page: EffectPage, *, seen: str) -> HttpRes
 
 
 def approval_slot(request: HttpRequest, detail: ApprovalDetail, *, seen: str) -> HttpResponse:
-    """Empty while the request can be signed as it is shown; else that it was replaced, or how it ended."""
+    """Empty while the request can be signed as it is shown; else that it was replaced, or how it ended.
+
+    Whoever has answered has no form any more: only a newer revision concerns them.
+    """
     approval, newest = detail.approval, detail.newest
     if newest.pk != approval.pk:
         context = {
@@ -52,12 +59,11 @@ def approval_slot(request: HttpRequest, detail: ApprovalDetail, *, seen: str) ->
             "url": f"/approvals/{newest.pk}/?since={approval.revision}",
         }
         return render(request, "partials/changed.html", context)
-    if approval.state == seen:
+    answered = any(one.person_id == request.user.pk for one in detail.signatures)
+    if approval.state == seen or answered:
         return HttpResponse("")
     if approval.state == ApprovalState.EXPIRED:
-        sentence = _("Expired at {at}. Signing is no longer possible.").format(
-            at=saying.deadline(approval.approve_by)
-        )
+        sentence = _("Expired at {at}. Signing is no longer possible.").format(at=saying.deadline(approval.approve_by))
         return render(request, "approval/ended.html#slot", {"sentence": sentence})
     at = approval.ended_at or approval.consumed_at or approval.granted_at
     context = {"at": saying.clock(at), "url": f"/approvals/{approval.pk}/"}

@@ -17,12 +17,12 @@ from console.forms import ActForm
 from console.screens import told
 from console.screens.inbox_lines import Line, lines
 from console.screens.place import enter, found, person_of
+from console.screens.saying import act_of
 from recovery.actions import reviews as actions
 from recovery.engine.refusals import ClaimedByOther, NotClaimed
 from runs import queries
 from runs.errors import RunsError
 from runs.models import Review
-from runs.record import Act
 
 
 class ClaimForm(ActForm):
@@ -54,7 +54,7 @@ def claim(request: HttpRequest, id: UUID) -> HttpResponse:
     form = ClaimForm(request.POST)
     if not form.is_valid():
         raise Http404
-    act = Act(form.cleaned_data["action"], "reviews.claim", form.body_digest())
+    act = act_of(form, "reviews.claim", id)
     try:
         actions.claim(id, actor=person_of(request), act=act, take_over=form.cleaned_data["take_over"])
     except ClaimedByOther as error:
@@ -74,7 +74,7 @@ def _release(request: HttpRequest, id: UUID, form: ActForm) -> HttpResponse:
     line, _may = _line(request, id)
     if not form.is_valid():
         raise Http404
-    act = Act(form.cleaned_data["action"], "reviews.release", form.body_digest())
+    act = act_of(form, "reviews.release", id)
     try:
         actions.release(id, actor=person_of(request), act=act)
     except NotClaimed:

@@ -86,9 +86,7 @@ def agreement(effect: Effect, check: Evidence) -> str:
             dependency=dependency
         )
     if check.claim == Claim.NOT_FOUND:
-        return _(
-            "Not found is not proof by itself: it counts when two checks find nothing after the promised lag."
-        )
+        return _("Not found is not proof by itself: it counts when two checks find nothing after the promised lag.")
     can = [fact for fact in check.facts if fact["same"] is not None]
     agree = sum(1 for fact in can if fact["same"])
     return _(

@@ -14,7 +14,7 @@ from console import http
 from console.forms import DigestForm
 from console.preview import Choice, Link, Preview, Result
 from console.screens import place, saying, stepup, told
-from console.screens.effect import after_of, url_of
+from console.screens.effect import after_of
 from console.screens.effect_page import EffectPage, effect_page
 from console.screens.pressed import Pressed
 from recovery.actions import deciding, verdicts
@@ -76,8 +76,16 @@ def untrue(verdict: Verdict, reader: Person, form: ConfirmForm, *, confirm: bool
 
 def refused(request: HttpRequest, page: EffectPage, form: ConfirmForm, error: RunsError) -> HttpResponse:
     """The refusal, with the typed reason."""
-    again = {"again_url": url_of(page.effect.pk), "again_label": _("Back to the effect")}
-    return saying.refuse(request, error, kept=form.cleaned_data["reason"], **again)
+    return saying.refuse(request, error, kept=form.cleaned_data["reason"], **back(page))
+
+
+def back(page: EffectPage) -> dict[str, Any]:
+    """What a refusal is about, and the way back to it."""
+    return {
+        "again_url": page.url,
+        "again_label": _("Back to the effect"),
+        "subject": Link(page.url, page.sentence),
+    }
 
 
 def shown(request: HttpRequest, page: EffectPage, verdict: Verdict) -> HttpResponse:
@@ -88,8 +96,7 @@ def shown(request: HttpRequest, page: EffectPage, verdict: Verdict) -> HttpRespo
             raise AlreadyDone(**deciding.already(verdict))
         deciding.refuse_unless_second(verdict, page.reader, taking_back=own)
     except RunsError as error:
-        again = {"again_url": url_of(page.effect.pk), "again_label": _("Back to the effect")}
-        return saying.refuse(request, error, **again)
+        return saying.refuse(request, error, **back(page))
     return http.preview(request, preview_of(page, verdict, ConfirmForm.fresh(digest=verdict.digest)))
 
 
@@ -118,7 +125,7 @@ def preview_of(page: EffectPage, verdict: Verdict, form: ConfirmForm) -> Preview
         choice=REFUSE if own else CONFIRM,
         other=None if own else refuse,
         outlined=own,
-        leave_url=url_of(effect.pk),
+        leave_url=page.url,
         form=form,
         will=[will.format(**words)],
         will_not=[_("nothing is sent to {dependency}.").format(**words)],
@@ -131,7 +138,7 @@ def preview_of(page: EffectPage, verdict: Verdict, form: ConfirmForm) -> Preview
         body="verdict/proposed.html",
         slot=f"/effects/{effect.pk}/?part=slot&seen={effect.version}",
         live=(effect.workspace_id, "effect", effect.pk),
-        subject=Link(url_of(effect.pk), page.title),
+        subject=Link(page.url, page.sentence),
         extra=_extra(page, verdict, own=own),
     )
 
@@ -180,8 +187,8 @@ def result_of(page: EffectPage, verdict: Verdict, done: Done, *, confirm: bool) 
         title = _("Not recorded, said at {at}. The outcome stays unknown. Event #{n}.")
     return Result(
         title.format(**facts),
-        links=[Link("/inbox/", _("Back to inbox")), Link(url_of(page.effect.pk), _("Back to the effect"))],
-        subject=Link(url_of(page.effect.pk), page.sentence),
+        links=[Link("/inbox/", _("Back to inbox")), Link(page.url, _("Back to the effect"))],
+        subject=Link(page.url, page.sentence),
         after="effect/after.html" if confirm else "",
         extra=after_of(page.effect.run, page.effect.pk) if confirm else {},
     )

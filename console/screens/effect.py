@@ -34,7 +34,7 @@ def effect(request: HttpRequest, id: UUID) -> HttpResponse:
     page = effect_page(request, id)
     part = request.GET.get("part", "")
     if part == "slot":
-        return changes.effect_slot(request, page, seen=request.GET.get("seen", ""))
+        return changes.effect_slot(request, page)
     template = f"effect/detail.html#{part}" if part in PARTS else "effect/detail.html"
     return render(request, template, context_of(page, title=page.title))
 

@@ -178,6 +178,12 @@ class EffectPage:
         return self.effect.state in DECIDABLE
 
     @property
+    def stands(self) -> str:
+        """What can be done about it: a decision, an answer to one, or nothing."""
+        waits = self.detail.proposed
+        return f"confirm-{waits.pk}" if waits else "decide" if self.decidable else self.effect.state
+
+    @property
     def may_decide(self) -> bool:
         return "decide" in self.held
 

@@ -95,9 +95,7 @@ def _waited(data: Data, effect: Effect | None, body: Data) -> Said:
 
 
 def _woken(data: Data, effect: Effect | None, body: Data) -> Said:
-    return Said(
-        _("Looked at again") if data.get("by") == "person" else _("Goes on: {by}").format(by=data.get("by"))
-    )
+    return Said(_("Looked at again") if data.get("by") == "person" else _("Goes on: {by}").format(by=data.get("by")))
 
 
 def _checked_run(data: Data, effect: Effect | None, body: Data) -> Said:
@@ -188,9 +186,7 @@ def _disputed(data: Data, effect: Effect | None, body: Data) -> Said:
 
 
 def _held_back(data: Data, effect: Effect | None, body: Data) -> Said:
-    return Said(
-        _("Not sent: {why}").format(why=data.get("reason") or data.get("code") or _("signatures are needed"))
-    )
+    return Said(_("Not sent: {why}").format(why=data.get("reason") or data.get("code") or _("signatures are needed")))
 
 
 def _evidence(data: Data, effect: Effect | None, body: Data) -> Said:
@@ -200,9 +196,7 @@ def _evidence(data: Data, effect: Effect | None, body: Data) -> Said:
 def _approval_asked(data: Data, effect: Effect | None, body: Data) -> Said:
     revision = data.get("revision", 1)
     return Said(
-        _("Signatures asked for")
-        if revision == 1
-        else _("Signatures asked for, revision {n}").format(n=revision),
+        _("Signatures asked for") if revision == 1 else _("Signatures asked for, revision {n}").format(n=revision),
         "effect",
         "awaiting_approval",
     )

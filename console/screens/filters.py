@@ -43,9 +43,7 @@ class Filters:
     def of(cls, query: QueryDict, types: Iterable[str]) -> Filters:
         """From the query of an address; ``types``: the run types that the workspace has."""
         given: dict[str, list[str]] = {name: [] for name in NAMES}
-        asked = [
-            (name, value) for name, values in query.lists() for value in values if name not in _NOT_FILTERS
-        ]
+        asked = [(name, value) for name, values in query.lists() for value in values if name not in _NOT_FILTERS]
         q = " ".join(query.get("q", "").split())
         asked += [(name.lower(), value.strip('"')) for name, value in _PAIR.findall(q)]
         unknown: list[str] = []

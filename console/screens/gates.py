@@ -120,9 +120,7 @@ def of_run(run: Run, effects: Iterable[Effect], me: Person, since: datetime | No
     """
     if run.ended:
         return []
-    waits = sorted(
-        (e for e in effects if e.state in EFFECT_OPEN), key=lambda e: (URGENT.index(e.state), e.ordinal)
-    )
+    waits = sorted((e for e in effects if e.state in EFFECT_OPEN), key=lambda e: (URGENT.index(e.state), e.ordinal))
     if waits and run.state != RunState.QUARANTINED:
         return [of_effect(waits[0], run, me), *(behind(effect, run) for effect in waits[1:])]
     stored = _of_its_own(run)
@@ -212,9 +210,7 @@ def _second_person(effect: Effect, verdict: Verdict, me: Person) -> Gate:
     who = _("you") if verdict.person_id == me.pk else verdict.person.name
     return Gate(
         turn="person",
-        waiting_for=_("a second person to confirm what {who} decided: {what}").format(
-            who=who, what=effect.describe
-        ),
+        waiting_for=_("a second person to confirm what {who} decided: {what}").format(who=who, what=effect.describe),
         ends_when=_("another person confirms it or does not"),
         who_can=told.names(others, me.pk),
         if_nobody=_("Nothing is sent again. The outcome stays unknown."),

@@ -65,7 +65,8 @@ def inbox(request: HttpRequest, slug: str) -> HttpResponse:
     asked = Asked.of(request.GET)
     if asked.view == "checking":
         return _checking(request, workspace, asked)
-    page = queries.inbox_page(
+    page = found(
+        queries.inbox_page,
         workspace.pk,
         person_of(request),
         view=asked.view,  # type: ignore[arg-type]  # Asked knows no other
@@ -94,7 +95,8 @@ def inbox(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _checking(request: HttpRequest, workspace: Workspace, asked: Asked) -> HttpResponse:
     """Recourse's turn: what it still finds out by itself."""
-    page = queries.being_checked_page(workspace.pk, cursor=request.GET.get("cursor"), limit=PER_PAGE)
+    cursor = request.GET.get("cursor")
+    page = found(queries.being_checked_page, workspace.pk, cursor=cursor, limit=PER_PAGE)
     context = {**_around(request, workspace, asked, frozenset()), "effects": page.items, "page": page}
     context |= {
         "next_query": asked.query(cursor=page.next),
@@ -114,9 +116,7 @@ def _around(request: HttpRequest, workspace: Workspace, asked: Asked, may: froze
         "kinds": [(kind, PILLS["review"][kind].words, kind in asked.kind) for kind in ReviewKind.values],
         "dependencies": [
             (name, name in asked.dependency)
-            for name in Dependency.objects.filter(workspace=workspace)
-            .order_by("name")
-            .values_list("name", flat=True)
+            for name in Dependency.objects.filter(workspace=workspace).order_by("name").values_list("name", flat=True)
         ],
         "chosen": chosen,
         **tabs(workspace, asked, counts),
@@ -130,9 +130,7 @@ def tabs(workspace: Workspace, asked: Asked, counts: InboxCounts) -> dict[str, A
         "unclaimed": counts.unclaimed,
         "everyone": counts.everyone,
     }
-    shown = [
-        (view, label, _number(numbers[view]), f"?{asked.query(view=view)}") for view, label in VIEWS.items()
-    ]
+    shown = [(view, label, _number(numbers[view]), f"?{asked.query(view=view)}") for view, label in VIEWS.items()]
     return {"tabs": shown, "counts": counts, "checking": queries.being_checked(workspace.pk)}
 
 

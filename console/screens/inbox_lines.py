@@ -95,9 +95,7 @@ def _why(row: InboxRow, now: datetime) -> Iterator[str]:
         yield from _signing(row)
     elif review.kind == ReviewKind.CONFIRM_DECISION and review.verdict is not None:
         said = _(SAYS[VerdictSays(review.verdict.says)])
-        yield _("{who} decided: {said}. Another person must confirm.").format(
-            who=review.verdict.person.name, said=said
-        )
+        yield _("{who} decided: {said}. Another person must confirm.").format(who=review.verdict.person.name, said=said)
     elif review.kind == ReviewKind.EVIDENCE_DISAGREES:
         yield _("The evidence disagrees. Nothing is sent until a person decides.")
     elif review.kind == ReviewKind.OUTCOME_UNKNOWN and effect is not None:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any, cast
 from uuid import UUID
 
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest
 
 from runs import access, queries
 from runs.errors import NotFound
 from runs.models import Person, Run, Workspace
+from runs.queries import BadCursor
 
 LAST = "workspace"
 """Key of the session: the slug of the workspace that was used last."""
@@ -22,11 +24,13 @@ def person_of(request: HttpRequest) -> Person:
 
 
 def found[T](query: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """What ``query`` finds. Foreign and missing are the same 404 (invariant 14)."""
+    """What ``query`` finds. Foreign and missing are the same 404 (invariant 14); a bad cursor is a 400."""
     try:
         return query(*args, **kwargs)
     except NotFound as error:
         raise Http404 from error
+    except BadCursor as error:
+        raise BadRequest from error
 
 
 def enter(request: HttpRequest, workspace: Workspace) -> frozenset[str]:

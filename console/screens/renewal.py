@@ -57,9 +57,7 @@ def renewing(page: ApprovalPage, form: ReasonForm) -> Preview:
         leave_url=page.url,
         form=form,
         will=[
-            _("revision {n}: the same bytes are put before {group}; {needed} signatures are needed.").format(
-                **facts
-            )
+            _("revision {n}: the same bytes are put before {group}; {needed} signatures are needed.").format(**facts)
         ],
         will_not=[_("nothing is sent, and no earlier signature counts. You cannot sign what you ask for.")],
         based_on=[page.basis],

@@ -16,13 +16,13 @@ from console.forms import ActForm
 from console.pills import pill_for
 from console.preview import Link, Result
 from console.screens import history, timeline, told
-from console.screens.place import enter_run, found, person_of
+from console.screens.place import enter, enter_run, found, person_of
 from console.screens.run_view import RunView
+from console.screens.saying import act_of
 from recovery.actions import runs as actions
 from runs import queries
 from runs.errors import RunsError
 from runs.models import Run
-from runs.record import Act
 from runs.states import EventKind, RunState
 
 TABS: Final = {
@@ -37,9 +37,8 @@ PER_PAGE: Final = 100
 @require_GET
 def run(request: HttpRequest, id: UUID) -> HttpResponse:
     """The page, on one of its four tabs."""
-    _run, may = enter_run(request, id)
     tab = request.GET.get("tab", "timeline")
-    view = _view(request, id, may)
+    view = _view(request, id)
     context = _context(view, tab if tab in TABS else "timeline")
     return render(request, "run/run.html", {**context, **_tab(request, view, context["tab"])})
 
@@ -47,9 +46,8 @@ def run(request: HttpRequest, id: UUID) -> HttpResponse:
 @require_GET
 def parts(request: HttpRequest, id: UUID) -> HttpResponse:
     """What may change in place: pill, gate, facts, counts, the effects; and how many rows are newer."""
-    _run, may = enter_run(request, id)
     tab, seen = request.GET.get("tab", "timeline"), request.GET.get("seen", "")
-    view = _view(request, id, may)
+    view = _view(request, id)
     context = {
         **_context(view, tab),
         "newer": max(view.run.head_seq - _number(request, "last", view.run.head_seq), 0),
@@ -61,10 +59,8 @@ def parts(request: HttpRequest, id: UUID) -> HttpResponse:
 @require_GET
 def newer(request: HttpRequest, id: UUID) -> HttpResponse:
     """Timeline rows after ``last``, for a reader who is at the end."""
-    _run, may = enter_run(request, id)
     last = _number(request, "last", 0)
-    detail = found(queries.run_detail, person_of(request), id, after=last, events=PER_PAGE)
-    view = RunView(detail, person_of(request), may)
+    view = _view(request, id, after=last)
     context = {"view": view, "run": view.run, "rows": _rows(view), "last": _last(view, last)}
     return render(request, "run/newer.html", {**context, "newer": view.run.head_seq - context["last"]})
 
@@ -91,13 +87,12 @@ def chain(request: HttpRequest, id: UUID) -> HttpResponse:
 @require_POST
 def look(request: HttpRequest, id: UUID) -> HttpResponse:
     """Look again now: a worker takes the run; nothing outside changes (light)."""
-    run, may = enter_run(request, id)
+    run, _may = enter_run(request, id)
     form = ActForm(request.POST)
     if not form.is_valid():
         raise Http404
     try:
-        act = Act(form.cleaned_data["action"], "runs.look", form.body_digest())
-        done = actions.look_again(id, actor=person_of(request), act=act)
+        done = actions.look_again(id, actor=person_of(request), act=act_of(form, "runs.look", id))
     except RunsError as error:
         return told.refusal(request, error, again_url=f"/runs/{id}/")
     said = _("Asked at {at}. Not looked at yet: a worker takes it now. Event #{n}.")
@@ -110,17 +105,16 @@ def _subject(run: Run) -> Link:
     return Link(f"/runs/{run.pk}/", run.title)
 
 
-def _view(request: HttpRequest, id: UUID, may: frozenset[str]) -> RunView:
-    before, after = request.GET.get("before"), request.GET.get("after")
-    detail = found(
-        queries.run_detail,
-        person_of(request),
-        id,
-        before=_number(request, "before", 0) if before else None,
-        after=_number(request, "after", 0) if after and not before else None,
-        events=PER_PAGE,
-    )
-    return RunView(detail, person_of(request), may)
+def _view(request: HttpRequest, id: UUID, after: int | None = None) -> RunView:
+    """The run as the reader sees it, with the events that the address asks for. Raises Http404."""
+    before = _number(request, "before", 0) or None
+    if after is None and before is None:
+        after = _number(request, "after", -1)
+    span = {"before": before, "after": None if after == -1 else after, "events": PER_PAGE}
+    many = PER_PAGE if request.GET.get("tab") == "checkpoints" else 1
+    below = _number(request, "below", 0) or None
+    detail = found(queries.run_detail, person_of(request), id, **span, checkpoints=many, below=below)
+    return RunView(detail, person_of(request), enter(request, detail.run.workspace))
 
 
 def _number(request: HttpRequest, name: str, otherwise: int) -> int:
@@ -130,7 +124,7 @@ def _number(request: HttpRequest, name: str, otherwise: int) -> int:
 
 def _context(view: RunView, tab: str) -> dict[str, Any]:
     run = view.run
-    newest = queries.checkpoints_page(run, limit=1)
+    newest = [one for one in view.detail.checkpoints if one.seq == run.checkpoint_seq]
     counts = {
         "effects": len(view.detail.effects),
         "checkpoints": run.checkpoint_seq,
@@ -157,7 +151,7 @@ def _tab(request: HttpRequest, view: RunView, tab: str) -> dict[str, Any]:
     if tab == "history":
         return {"lines": history.lines(events.items), **paged}
     if tab == "checkpoints":
-        rows = queries.checkpoints_page(view.run, before=_number(request, "below", 0) or None)
+        rows = view.detail.checkpoints
         return {
             "checkpoints": history.checkpoints(rows),
             "below": rows[-1].seq if rows and rows[-1].seq > 1 else None,

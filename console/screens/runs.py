@@ -65,11 +65,7 @@ class RunLine:
     def effects(self) -> list[tuple[Pill, int, str]]:
         """Look, number and word of each state that an effect is in."""
         counts = self.row.effects
-        return [
-            (PILLS["effect"][state], counts[state], str(word))
-            for state, word in WORDS.items()
-            if state in counts
-        ]
+        return [(PILLS["effect"][state], counts[state], str(word)) for state, word in WORDS.items() if state in counts]
 
     @property
     def urgent(self) -> Effect | None:
@@ -109,9 +105,7 @@ def runs(request: HttpRequest, slug: str) -> HttpResponse:
     asked = Filters.of(request.GET, types)
     page: Page[RunRow] = Page([])
     if not asked.unknown:
-        page = queries.runs_page(
-            workspace.pk, **asked.wanted, cursor=request.GET.get("cursor"), limit=PER_PAGE
-        )
+        page = found(queries.runs_page, workspace.pk, **asked.wanted, cursor=request.GET.get("cursor"), limit=PER_PAGE)
     context = {"title": _("Runs"), "asked": asked, "lines": lines(workspace, page.items), "page": page}
     return render(request, "runs/runs.html", {**context, **_around(workspace, asked, types, page)})
 

@@ -60,9 +60,7 @@ def settled_by(effect: Effect, evidence: dict[Any, Evidence]) -> str:
     if reason.get("code") == "answered":
         return _("by its receipt")
     if reason.get("code") == "proved":
-        return _("by {dependency}'s own record of {at}").format(
-            dependency=facts["dependency"], at=clock(facts["seen"])
-        )
+        return _("by {dependency}'s own record of {at}").format(dependency=facts["dependency"], at=clock(facts["seen"]))
     return pills.PILLS["effect"][effect.state].text(dependency=facts.get("dependency", "")).lower()
 
 

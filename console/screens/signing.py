@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -32,7 +33,6 @@ from runs import clock
 from runs.errors import RunsError, Superseded
 from runs.models import Approval
 from runs.record import Act
-from runs.states import ApprovalState
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -79,14 +79,12 @@ def untrue(page: ApprovalPage, form: DecisionForm) -> RunsError | None:
 def refused(request: HttpRequest, page: ApprovalPage, form: DecisionForm, error: RunsError) -> HttpResponse:
     """The refusal: with the newer revision and the difference where one replaced this, the reason kept."""
     reason = form.cleaned_data["reason"]
-    more: dict[str, Any] = {"kept": reason, "again_url": page.url}
+    more: dict[str, Any] = {"kept": reason, "again_url": page.url, "subject": Link(page.url, page.sentence)}
     if isinstance(error, TooLate):
         error.facts["act"] = _("sign") if form.cleaned_data["decision"] == SIGN else _("reject")
     if isinstance(error, Superseded) and error.facts.get("approval"):
         newer = Approval.objects.get(pk=error.facts["approval"])
-        seen = Approval.objects.filter(
-            effect=page.approval.effect_id, digest=form.cleaned_data["digest"]
-        ).first()
+        seen = Approval.objects.filter(effect=page.approval.effect_id, digest=form.cleaned_data["digest"]).first()
         more["again_url"] = f"/approvals/{newer.pk}/"
         more["again_label"] = _("Read revision {n}").format(n=newer.revision)
         more["diff"] = what_changed(seen or page.approval, newer)
@@ -115,7 +113,8 @@ def told_result(request: HttpRequest, page: ApprovalPage, result: Result) -> Htt
     """The result in place of the form; with htmx the head and what follows are renewed beside it."""
     if not getattr(request, "htmx", False):
         return http.result(request, result)
-    return render(request, "approval/answered.html", {**context_of(page), "result": result})
+    beside = replace(result, after="")  # the page has its own place for what follows
+    return render(request, "approval/answered.html", {**context_of(page), "result": beside})
 
 
 def result_of(page: ApprovalPage, chosen: str, done: Done) -> Result:
@@ -126,16 +125,14 @@ def result_of(page: ApprovalPage, chosen: str, done: Done) -> Result:
         what = _("signed") if chosen == SIGN else _("rejected")
         title = _("Already {what} at {at} by you. Nothing was done twice.").format(what=what, **facts)
     elif chosen == REJECT:
-        title = _("Rejected at {at}. It will not be sent. {goes_on}").format(
-            goes_on=run_goes_on(page.run), **facts
-        )
+        title = _("Rejected at {at}. It will not be sent. {goes_on}").format(goes_on=run_goes_on(page.run), **facts)
     elif done.facts["granted"]:
         title = _("Signed at {at}. {n} of {needed}. Sending now.").format(**facts)
     else:
         title = _("Signed at {at}. {n} of {needed}. {more} You can withdraw yours until it is sent.").format(
             more=more_needed(page, int(done.facts["needed"]) - int(done.facts["signed"])), **facts
         )
-    if page.mine is not None and page.approval.state in (ApprovalState.PENDING, ApprovalState.GRANTED):
+    if page.withdrawable:
         links.append(Link(f"{page.url}withdrawal/", _("Withdraw...")))
     return Result(
         title,

@@ -58,9 +58,7 @@ def needed(request: HttpRequest, button: str) -> HttpResponse | None:
             stepped_up.send(sender=None, request=request, person=person)
             return None
         wrong = True
-    carried = [
-        (name, value) for name, values in request.POST.lists() if name not in _NOT_CARRIED for value in values
-    ]
+    carried = [(name, value) for name, values in request.POST.lists() if name not in _NOT_CARRIED for value in values]
     context = {
         "carried": carried,
         "button": button,

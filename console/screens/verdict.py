@@ -62,8 +62,9 @@ def shown(request: HttpRequest, page: EffectPage, says: str) -> HttpResponse:
         return saying.refuse(
             request,
             already(page, error),
-            again_url=url_of(page.effect.pk),
+            again_url=page.url,
             again_label=_("Back to the effect"),
+            subject=Link(page.url, page.sentence),
         )
     return http.preview(request, preview_of(page, says, VerdictForm.about(page, says)))
 
@@ -87,7 +88,7 @@ def already(page: EffectPage, error: RunsError) -> RunsError:
 
 def refused(request: HttpRequest, page: EffectPage, form: VerdictForm, error: RunsError) -> HttpResponse:
     """The refusal with what came since, and the form again on what is now, the typed reason kept."""
-    more: dict[str, Any] = {"again_url": url_of(page.effect.pk)}
+    more: dict[str, Any] = {"again_url": page.url, "subject": Link(page.url, page.sentence)}
     if isinstance(error, StaleVersion):
         fresh = page.again()
         more["diff"] = changes.new_evidence(fresh, form.cleaned_data["known"])
@@ -135,9 +136,9 @@ def result_of(page: EffectPage, says: str, done: Done) -> Result:
     return Result(
         title.format(**facts),
         lines=lines,
-        links=[Link("/inbox/", _("Back to inbox")), Link(url_of(page.effect.pk), _("Back to the effect"))],
+        links=[Link("/inbox/", _("Back to inbox")), Link(page.url, _("Back to the effect"))],
         tone="person" if second else "ok",
-        subject=Link(url_of(page.effect.pk), page.sentence),
+        subject=Link(page.url, page.sentence),
         after="" if second else "effect/after.html",
         extra={} if second else after_of(page.effect.run, page.effect.pk),
     )

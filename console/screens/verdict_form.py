@@ -75,13 +75,9 @@ class VerdictForm(VersionForm):
 
     def _needed(self) -> str:
         if self.page.no_way:
-            return _(
-                "Not recorded. A decision needs at least one piece of evidence: "
-                "say who told you what, and when."
-            )
+            return _("Not recorded. A decision needs at least one piece of evidence: say who told you what, and when.")
         line = _(
-            "Not recorded. A decision needs at least one piece of evidence. "
-            "Check with {dependency} or attach one."
+            "Not recorded. A decision needs at least one piece of evidence. Check with {dependency} or attach one."
         )
         return line.format(dependency=self.page.dependency)
 

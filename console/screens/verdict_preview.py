@@ -40,7 +40,7 @@ def preview_of(page: EffectPage, says: str, form: VerdictForm) -> Preview:
         based_on=_based_on(page),
         slot=f"/effects/{effect.pk}/?part=slot&seen={effect.version}",
         live=(effect.workspace_id, "effect", effect.pk),
-        subject=Link(f"/effects/{effect.pk}/", page.title),
+        subject=Link(f"/effects/{effect.pk}/", page.sentence),
         fields="verdict/fields.html",
         extra={"page": page},
     )

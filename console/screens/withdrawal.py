@@ -14,7 +14,6 @@ from console.forms import ReasonForm
 from console.preview import Link, Preview, Result
 from console.screens import saying
 from console.screens.approval_page import ApprovalPage, approval_page
-from console.screens.signing import told_result
 from recovery.actions import approvals, signing
 from recovery.actions.common import Done
 from recovery.engine.refusals import NothingToWithdraw, TooLate
@@ -38,8 +37,7 @@ def withdrawal(request: HttpRequest, id: UUID) -> HttpResponse:
         done = approvals.withdraw(id, actor=page.reader, act=act, reason=form.cleaned_data["reason"])
     except RunsError as error:
         return late(request, page, error, kept=form.cleaned_data["reason"])
-    again = approval_page(request, id)
-    return told_result(request, again, withdrawn(again, done))
+    return http.result(request, withdrawn(page, done))
 
 
 def cannot_withdraw(page: ApprovalPage) -> RunsError | None:
@@ -53,7 +51,9 @@ def cannot_withdraw(page: ApprovalPage) -> RunsError | None:
 
 def late(request: HttpRequest, page: ApprovalPage, error: RunsError, **more: Any) -> HttpResponse:
     """A withdrawal that is refused, with the way back."""
-    return saying.refuse(request, error, again_url=page.url, again_label=_("Back to the request"), **more)
+    subject = Link(page.url, page.sentence)
+    back = {"again_url": page.url, "again_label": _("Back to the request"), "subject": subject}
+    return saying.refuse(request, error, **back, **more)
 
 
 def withdrawing(page: ApprovalPage, form: ReasonForm) -> Preview:
@@ -66,11 +66,7 @@ def withdrawing(page: ApprovalPage, form: ReasonForm) -> Preview:
         form=form,
         will=[_("your signature no longer counts. It is kept in the history.")],
         will_not=[_("nothing is sent until enough people have signed again.")],
-        based_on=[
-            _("revision {n}, check code {code}").format(
-                n=page.approval.revision, code=page.approval.check_code
-            )
-        ],
+        based_on=[_("revision {n}, check code {code}").format(n=page.approval.revision, code=page.approval.check_code)],
         subject=Link(page.url, page.sentence),
     )
 
@@ -82,6 +78,4 @@ def withdrawn(page: ApprovalPage, done: Done) -> Result:
         title = _("Already withdrawn at {at} by you. Nothing was done twice.")
     facts = {"at": saying.clock(done.at), "event": done.event}
     said = title.format(n=done.facts["signed"], needed=done.facts["needed"], **facts)
-    return Result(
-        said, links=[Link(page.url, _("Back to the request"))], subject=Link(page.url, page.sentence)
-    )
+    return Result(said, links=[Link(page.url, _("Back to the request"))], subject=Link(page.url, page.sentence))

@@ -115,6 +115,9 @@ class _Advance:
                 )
             except (ContractError, KeyMismatch) as error:
                 return finish.quarantine(s, reason(error.code, said=str(error), **error.facts))
+            except intents.ContractRaised as error:
+                why = reason("contract_raised", operation=error.operation, said=str(error))
+                return finish.quarantine(s, why, evidence=error.evidence)
             except intents.Undeclared as error:
                 return finish.quarantine(s, reason("undeclared", said=str(error)))
             except codec.Unserialisable as error:
@@ -153,12 +156,12 @@ class _Advance:
     def _turn(self) -> str:
         """One transition. Returns why the run stops here, or an empty text to go on."""
         s = self.s
-        deadline = s.deadline
-        if deadline is not None and s.watch.now() >= deadline:
-            return finish.expire(s)
         m = s.memory
         if m.ending is not None:
             return finish.end(s, m.ending)
+        deadline = s.deadline
+        if deadline is not None and s.watch.now() >= deadline:
+            return finish.expire(s)
         if m.pending is not None:
             return self._pending(m.pending)
         if m.waiting is not None:
@@ -190,7 +193,8 @@ class _Advance:
         return self._step(pending.then, given)
 
     def _amending(self, pending: Pending, effects: list[Effect]) -> Signal | None:
-        if not pending.on or any(e.attempts for e in effects):
+        if not pending.on or any(e.attempts or e.run_id != self.s.id for e in effects):
+            # What was attempted stays as it is, and another run's effect is not this run's to change (invariant 3).
             return None
         if any(e.state not in (EffectState.AWAITING_APPROVAL, EffectState.READY) for e in effects):
             return None

@@ -103,7 +103,7 @@ def send(
         except LostRace:
             return "taken for lost"
     connection.close()  # given back to the pool: none is held during the call
-    sent = outbound.send(claimed, attempt["id"], token, contract, watch.now())
+    sent = outbound.send(claimed, attempt["id"], token, contract, committed_at=done.at, now=watch.now())
     failpoints.hit("dispatch.before_outcome")
     ended = outbound.ended(
         claimed,

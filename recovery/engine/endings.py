@@ -164,10 +164,12 @@ def conclude(
     data: Mapping[str, Any] | None = None,
     bump: bool = False,
     extra: Mapping[str, Any] | None = None,
+    version: int | None = None,
 ) -> Ended:
     """The entry that carries ``decision`` out (but for a send), with ``before`` in the same event.
 
-    ``bump``: new evidence came with it, the effect's version rises also where its state stays.
+    ``bump``: new evidence came with it, the effect's version rises also where its state stays. ``version``: refuse it
+    if the effect has another one by then (evidence or a proposal that the decision has not seen).
     """
     state = decision.becomes or EffectState(effect.state)
     why = {"code": decision.reason, "facts": dict(decision.facts)}
@@ -177,10 +179,16 @@ def conclude(
     after.state, after.reason = state, why
     if state != effect.state or bump:
         after.version += 1
+    if state == effect.state and (state in EFFECT_SETTLED or state == EffectState.PARTIAL):
+        # Looked at again, and nothing new: what ended stays as it ended, with its reason and its time.
+        after.reason = effect.reason
+        stays = {"next_check_at": None, **(extra or {})}
+        looked = record.move("effect", effect.pk, [effect.state], stays, version=version, bump=bump)
+        return Ended(Entry(EventKind.EFFECT_CHECKED, facts, [*before, looked]), after)
     if state in EFFECT_SETTLED or state == EffectState.PARTIAL:
         after.result = decision.result
         after.settled_at = now if state in EFFECT_SETTLED else None
-        changes = settle_effect(effect, state, why, result=decision.result, extra=change)
+        changes = settle_effect(effect, state, why, result=decision.result, version=version, extra=change)
         if effect.unknown_since is not None:
             changes += verdicts.drop_proposed(effect.pk)
         return Ended(Entry(EventKind.EFFECT_SETTLED, {**facts, "state": state}, [*before, *changes]), after)
@@ -200,7 +208,10 @@ def conclude(
     if state != effect.state:
         change["state"] = state
         change["reason"] = why
-    changes = [record.move("effect", effect.pk, [effect.state], change, bump=bump)]
+    changes = [record.move("effect", effect.pk, [effect.state], change, version=version, bump=bump)]
+    if state == EffectState.DISPUTED and effect.state != state:
+        # Another question now: not what happened, but which of two words is true.
+        changes.append(record.close_reviews(effect.pk, [ReviewKind.OUTCOME_UNKNOWN]))
     if decision.verb == Verb.ASK and decision.review and decision.review != ReviewKind.SIGNATURES_NEEDED:
         changes.append(
             open_review(

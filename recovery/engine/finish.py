@@ -65,7 +65,9 @@ def wait(
 ) -> str:
     """Release the lease; the run holds no worker (invariant 11). It is due again at ``wake_at`` or its deadline."""
     deadline = s.deadline
-    times = [t for t in (wake_at, deadline) if t is not None]
+    # A deadline that is over was acted on; only what is still open wakes the run now.
+    later = deadline if deadline is not None and deadline > s.watch.now() else None
+    times = [t for t in (wake_at, later) if t is not None]
     s.commit(
         [*entries, Entry(EventKind.RUN_WAITED, {"on": on, "until": wake_at, "event": event})],
         run={
@@ -84,7 +86,14 @@ def wait(
     return f"waits: {on}"
 
 
-def complete(s: Session, transition: Finish) -> str:
+def end(s: Session, transition: Finish | Fail) -> str:
+    """End as a step said, once nothing that was sent is open any more; what was not sent is dropped."""
+    if isinstance(transition, Finish):
+        return _complete(s, transition)
+    return _fail(s, transition)
+
+
+def _complete(s: Session, transition: Finish) -> str:
     """End as completed, if nothing of the run is in flight, accepted, unknown or disputed (invariants 4 and 7)."""
     held = _held_by_open(s)
     if held:
@@ -96,7 +105,7 @@ def complete(s: Session, transition: Finish) -> str:
     return "completed"
 
 
-def fail(s: Session, transition: Fail) -> str:
+def _fail(s: Session, transition: Fail) -> str:
     """End as failed, because a step said so."""
     held = _held_by_open(s)
     if held:
@@ -210,7 +219,7 @@ def _held_by_open(s: Session, into: EffectState = EffectState.CANCELLED) -> str:
         code = "run_expired" if into == EffectState.EXPIRED else "no_longer_wanted"
         entries.append(Entry(EventKind.EFFECT_SETTLED, {"state": into}, drop_unsent(s, into, code)))
     if blocking:
-        return wait_for_effects(s, blocking, entries=entries)
+        return wait_for_effects(s, blocking, entries=entries, changed=True)
     s.buffer.extend(entries)
     return ""
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from django.db import Error as DatabaseError
 from django.utils.translation import override
 
 from recovery.contract import EffectRequest, registry
 from recovery.contract.runs import StepRun
-from runs.errors import KeyMismatch
+from runs.errors import KeyMismatch, RunsError
 from runs.models import Dependency, Effect, Group
 from runs.models.base import new_id
 from runs.states import EFFECT_FREES_KEY, AttemptState, EffectState
@@ -26,6 +29,26 @@ ATTEMPT_GRACE = timedelta(seconds=5)
 
 class Undeclared(Exception):
     """A step asked for an effect whose dependency this workspace does not have."""
+
+
+class ContractRaised(Exception):
+    """A function of an effect contract (key, body, stake, sentence) raised; ``evidence`` has the traceback."""
+
+    def __init__(self, operation: str, error: Exception) -> None:
+        super().__init__(f"{operation}: {error!r}")
+        self.operation = operation
+        self.evidence = "".join(traceback.format_exception(error))
+
+
+@contextmanager
+def _authors(operation: str) -> Iterator[None]:
+    """In here functions of a contract's author are called: what they raise is theirs, and is told as theirs."""
+    try:
+        yield
+    except (RunsError, Undeclared, DatabaseError):
+        raise
+    except Exception as error:
+        raise ContractRaised(operation, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +94,17 @@ def group_id(workspace: UUID, slug: str) -> UUID | None:
 def build(
     run: Mapping[str, Any], request: EffectRequest, *, ordinal: int, now: datetime, generation: int = 1
 ) -> Intent:
-    """The row of a new effect. ``ordinal`` is its place in the run. Raises Undeclared, KeyInvalid, CanonicalError."""
+    """The row of a new effect. ``ordinal`` is its place in the run.
+
+    Raises Undeclared, KeyInvalid, CanonicalError, and ContractRaised for what its author's functions raised.
+    """
+    with _authors(request.contract.operation):
+        return _build(run, request, ordinal=ordinal, now=now, generation=generation)
+
+
+def _build(
+    run: Mapping[str, Any], request: EffectRequest, *, ordinal: int, now: datetime, generation: int
+) -> Intent:
     contract = request.contract
     contract.require_whole()
     workspace = UUID(str(run["workspace_id"]))
@@ -98,7 +131,7 @@ def build(
         "intent_digest": request.intent_digest,
         "request": prepared.as_json(),
         "body": prepared.body.decode(),
-        "describe": request.sentence("en"),
+        "describe": request.sentence("en")[:300],
         "stake": request.stake.as_stake() if request.stake else None,
         "irreversible": _irreversible(contract.operation, contract.version, contract.irreversible),
         "group_id": group_id(workspace, contract.escalate_to),
@@ -109,7 +142,7 @@ def build(
 
 
 def key_of(run: Mapping[str, Any], request: EffectRequest, now: datetime) -> str:
-    """The idempotency key of ``request`` in ``run``. Raises KeyInvalid."""
+    """The idempotency key of ``request`` in ``run``. Raises KeyInvalid, ContractRaised."""
     seen = StepRun(
         id=UUID(str(run["id"])),
         data=None,
@@ -118,7 +151,8 @@ def key_of(run: Mapping[str, Any], request: EffectRequest, now: datetime) -> str
         principal=run["principal"],
         goal=run["goal"],
     )
-    return request.key(seen)
+    with _authors(request.contract.operation):
+        return request.key(seen)
 
 
 def english(text: Any) -> str:

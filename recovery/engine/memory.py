@@ -5,6 +5,7 @@ Effects and approvals are referred to by id, state and version; the run's data l
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -159,7 +160,9 @@ def _ending(ending: Finish | Fail | None) -> dict[str, Any] | None:
     if ending is None:
         return None
     verified = [str(id) for id in ending.verified] if isinstance(ending, Finish) else None
-    return {"reason": ending.reason, "facts": ending.facts, "verified": verified}
+    # As the event of the end would write them.
+    facts = json.loads(json.dumps(ending.facts, default=str))
+    return {"reason": ending.reason, "facts": facts, "verified": verified}
 
 
 def _end_of(stored: Mapping[str, Any] | None) -> Finish | Fail | None:

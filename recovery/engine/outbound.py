@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from uuid import UUID
 
 from recovery import failpoints
 from recovery.contract import EffectContract
-from recovery.contract.outcomes import Outcome
+from recovery.contract.outcomes import Outcome, OutcomeKind
 from recovery.engine import endings, intents, snapshots
 from recovery.engine.decide import decide
 from recovery.engine.endings import Ended
@@ -22,6 +23,9 @@ from runs.errors import LostRace, StaleOwner
 from runs.models import Attempt, Effect
 from runs.record import Commit, Entry
 from runs.states import ATTEMPT_LIVE, AttemptState, EventKind
+
+
+log = logging.getLogger("recourse.send")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,27 @@ def authorization(alias: str) -> str | None:
         raise CredentialMissing(f"{name} is not set: nothing is sent with {alias!r}") from None
 
 
-def send(effect: Effect, attempt: UUID, token: int, contract: EffectContract, now: datetime) -> Sent:
-    """Send the stored bytes once, under the stored key. Never raises for what the other side did."""
+def send(
+    effect: Effect,
+    attempt: UUID,
+    token: int,
+    contract: EffectContract,
+    *,
+    committed_at: datetime,
+    now: datetime,
+) -> Sent:
+    """Send the stored bytes once, under the stored key. Never raises for what the other side did.
+
+    ``committed_at``: of the attempt; ``now``: the database's time. Too long after it nothing is sent.
+    """
     try:
         secret = authorization(effect.request["credential"])
     except CredentialMissing:
         answer = Answer(AnswerKind.NOT_SENT, now, now, error="credential_missing")
+        return Sent(answer, contract.outcomes.classify(answer))
+    if now >= committed_at + intents.ATTEMPT_GRACE:
+        # Paused since its commit for so long that the attempt may be taken for lost before these bytes arrive.
+        answer = Answer(AnswerKind.NOT_SENT, now, now, error="too_late")
         return Sent(answer, contract.outcomes.classify(answer))
     failpoints.hit("send.before")
     answer = contract.port.send(
@@ -64,7 +83,16 @@ def send(effect: Effect, attempt: UUID, token: int, contract: EffectContract, no
         authorization=secret,
     )
     failpoints.hit("send.after")
-    return Sent(answer, contract.outcomes.classify(answer))
+    return Sent(answer, _classify(contract, answer))
+
+
+def _classify(contract: EffectContract, answer: Answer) -> Outcome:
+    try:
+        return contract.outcomes.classify(answer)
+    except Exception:
+        # An author's function met an answer it did not expect: the effect may well be there.
+        log.exception("%s: its outcomes raised", contract.operation)
+        return Outcome(OutcomeKind.UNKNOWN, "unreadable_answer", answer.status)
 
 
 def claim(effect: Effect, attempt: UUID) -> None:

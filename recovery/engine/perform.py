@@ -94,7 +94,9 @@ def _inline(s: Session, intent: Intent) -> str:
         except LostRace:
             # Taken for lost before a byte left: somebody else settles it.
             return finish.wait_for_effects(s, [effect])
-    sent = outbound.send(effect, attempt["id"], int(s.run["token"]), contract, s.watch.now())
+    sent = outbound.send(
+        effect, attempt["id"], int(s.run["token"]), contract, committed_at=done.at, now=s.watch.now()
+    )
     ended = outbound.ended(
         effect,
         attempt["id"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -18,16 +19,16 @@ from django.db import connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract, registry
-from recovery.contract.readback import ReadbackAnswer, rows_json
+from recovery.contract.readback import Readback, ReadbackAnswer, rows_json
 from recovery.engine import approvals, dispatch, endings, intents, outbound, snapshots
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Decision, Snapshot, Verb
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NotUnknown, StaleVersion
-from runs.models import Attempt, Effect
+from runs.models import Attempt, Dependency, Effect
 from runs.models.base import new_id
 from runs.record import Act, Change, Commit, Committed, Entry
-from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKind, EvidenceKind
+from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKind, EvidenceKind, Strength
 
 log = logging.getLogger("recourse.reconcile")
 
@@ -127,21 +128,11 @@ def _ask(
     """Read the authority, keep what it said, and carry out what follows, in one commit."""
     readback = contract.reconcile
     assert readback is not None
-    request = intents.load_request(effect)
     where = intents.dependency(effect.workspace_id, contract.dependency)
-    first = min((a.committed_at for a in snap.attempts), default=None)
     failpoints.hit("reconcile.before_ask")
     if act is None:
         connection.close()  # given back to the pool: none is held during the call
-    answer = readback.ask(
-        contract.port,
-        where.base_url,
-        request.params,
-        effect.sent_key,
-        body=effect.body.encode(),
-        first_sent_at=first,
-        authorization=outbound.authorization(where.credential),
-    )
+    answer = _read(effect, contract, readback, where, snap)
     failpoints.hit("reconcile.after_ask")
     now = clock.now()
     row = _evidence(effect, answer, now)
@@ -165,6 +156,7 @@ def _ask(
         },
         bump=answered,
         extra={"checks": effect.checks + 1},
+        version=effect.version,
     )
     failpoints.hit("reconcile.before_commit")
     facts = {"evidence": str(row["id"]), "claim": row["claim"], "state": ended.effect.state}
@@ -176,6 +168,29 @@ def _ask(
             return row, "another was first", None
         return row, effect.state, _keep_only(effect, row, actor=actor, act=act)
     return row, ended.effect.state, done
+
+
+def _read(
+    effect: Effect, contract: EffectContract, readback: Readback, where: Dependency, snap: Snapshot
+) -> ReadbackAnswer:
+    """Ask once. What cannot be asked is a check without an answer, kept like any other and seen like any other."""
+    try:
+        return readback.ask(
+            contract.port,
+            where.base_url,
+            intents.load_request(effect).params,
+            effect.sent_key,
+            body=effect.body.encode(),
+            first_sent_at=min((a.committed_at for a in snap.attempts), default=None),
+            authorization=outbound.authorization(where.credential),
+        )
+    except outbound.CredentialMissing:
+        error, raw = "credential_missing", ""
+    except Exception:
+        # Functions of the contract's author: whatever they raise, the effect stays unknown and visible.
+        log.exception("effect %s: its readback raised", effect.pk)
+        error, raw = "check_raised", traceback.format_exc()
+    return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, clock.now(), None, 0, error, None)
 
 
 def _keep_only(effect: Effect, row: dict[str, Any], *, actor: UUID | None, act: Act) -> Committed:
@@ -235,8 +250,9 @@ def _awaiting(effect: Effect, contract: EffectContract, decision: Decision, now:
 
 def _carry_out(effect: Effect, contract: EffectContract, decision: Decision, now: datetime) -> str:
     """Record a decision that needs no call. The same decision as last time only moves the next look."""
-    before: list[Change] = []
-    ended = endings.conclude(effect, decision, contract, now=now, before=before)
+    # Only what was never sent has a request for signatures that is still open.
+    before = approvals.revoke(effect) if decision.verb == Verb.SETTLE and not effect.attempts else []
+    ended = endings.conclude(effect, decision, contract, now=now, before=before, version=effect.version)
     return ended.effect.state if _commit(effect, [ended.entry]) else "another was first"
 
 

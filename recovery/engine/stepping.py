@@ -14,7 +14,8 @@ from uuid import UUID
 from django.db import connections
 
 from recovery import failpoints
-from recovery.contract import Transition
+from recovery.contract import Perform, Transition, Wait
+from recovery.contract.errors import UnknownSignal, UnknownStep
 from recovery.contract.runs import RunType, StepRun
 from recovery.engine.memory import Memory
 
@@ -123,6 +124,7 @@ def _call(
             goal=run["goal"],
         )
         transition = run_type.call(step, seen, given)
+        _require_declared(run_type, transition)
     except Exception as error:
         raise StepRaised(step, "step_raised", "".join(traceback.format_exception(error))) from error
     try:
@@ -132,3 +134,25 @@ def _call(
         raise StepRaised(
             step, "data_unserialisable", "".join(traceback.format_exception(error)), path
         ) from error
+
+
+def _require_declared(run_type: RunType, transition: Transition) -> None:
+    """Refuse a transition that could only end in a standstill: an unknown next step, a signal nobody may send.
+
+    Before anything of it is carried out: a refund whose next step does not exist must not be sent. Raises UnknownStep,
+    UnknownSignal.
+    """
+    named: list[str] = []
+    signals: list[str] = []
+    if isinstance(transition, Perform):
+        named = [transition.then, *transition.on.values()]
+        signals = list(transition.on)
+    elif isinstance(transition, Wait):
+        named = [transition.then]
+        signals = [transition.event] if transition.event is not None else []
+    for step in named:
+        if step not in run_type.steps:
+            raise UnknownStep(f"{run_type.name} v{run_type.version} has no step {step!r}", step=step)
+    for signal in signals:
+        if signal not in run_type.contract.ownership.signals:
+            raise UnknownSignal(f"{run_type.name} v{run_type.version} declares no signal {signal!r}", signal=signal)

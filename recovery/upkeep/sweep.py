@@ -11,24 +11,38 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from recovery import bells
 from recovery.engine import approvals, workers
 from runs import clock, record
 from runs.errors import RunsError
-from runs.models import Attempt, Effect, EffectLink, Run, Worker
+from runs.models import Attempt, Checkpoint, Effect, EffectLink, Run, Worker
 from runs.record import DEAD_AFTER, Commit, Entry
-from runs.states import ATTEMPT_LIVE, EFFECT_SETTLED, RUN_ENDED, EffectState, EventKind, RunState
+from runs.states import (
+    ATTEMPT_LIVE,
+    EFFECT_OPEN,
+    RUN_ENDED,
+    EffectState,
+    EventKind,
+    RunState,
+    WaitingOn,
+)
 
 log = logging.getLogger("recourse.sweep")
 
 PAGE = 500
 RING_AGAIN = {"advance": 3.0, "dispatch": 3.0, "reconcile": 20.0, "lose": 3.0}
 """Seconds before the same row is rung again."""
+
+FURTHEST = 20 * PAGE
+"""Rows that one pass looks at: what was rung lately or cannot go now must not hide what stands behind it."""
+
+ON_EFFECTS = (WaitingOn.UNKNOWN, WaitingOn.APPROVAL, WaitingOn.IN_FLIGHT)
 
 QUORUMS_EVERY = 30.0
 """Seconds between two looks at who may sign."""
@@ -54,7 +68,7 @@ class Sweep:
             "attempts": self._lost_attempts(now),
             "ready": self._ready(now),
             "checks": self._to_check(now),
-            "links": self._links(),
+            "links": self._links(now),
             "expired": approvals.expire_due(now, PAGE),
             "quorums": self._quorums(now),
         }
@@ -70,6 +84,15 @@ class Sweep:
             return 1
         return 0
 
+    def _ring_all(self, task: str, rows: QuerySet[Any, Any]) -> int:
+        """Ring for the first PAGE rows of ``rows`` (tuples of ids) that were not rung lately."""
+        rang = 0
+        for row in rows[:FURTHEST].iterator(chunk_size=PAGE):
+            rang += self._ring(task, *map(str, row))
+            if rang >= PAGE:
+                break
+        return rang
+
     def _forget(self) -> None:
         horizon = time.monotonic() - max(RING_AGAIN.values())
         for mark in [m for m, at in self.rung.items() if at < horizon]:
@@ -77,8 +100,7 @@ class Sweep:
 
     def _due_runs(self, now: datetime) -> int:
         due = Run.objects.filter(wake_at__lte=now, lease_owner=None).order_by("wake_at")
-        rows = due.values_list("workspace_id", "id")[:PAGE]
-        return sum(self._ring("advance", str(workspace), str(run)) for workspace, run in rows)
+        return self._ring_all("advance", due.values_list("workspace_id", "id"))
 
     def _orphans(self) -> int:
         """Runs whose owner is dead."""
@@ -88,8 +110,7 @@ class Sweep:
         left = (
             Run.objects.filter(lease_owner__isnull=False).filter(~Exists(alive)).exclude(state__in=RUN_ENDED)
         )
-        rows = left.values_list("workspace_id", "id")[:PAGE]
-        return sum(self._ring("advance", str(workspace), str(run)) for workspace, run in rows)
+        return self._ring_all("advance", left.values_list("workspace_id", "id"))
 
     def _lost_attempts(self, now: datetime) -> int:
         alive = Worker.objects.filter(
@@ -97,18 +118,18 @@ class Sweep:
         )
         live = Attempt.objects.filter(state__in=list(ATTEMPT_LIVE))
         gone = live.filter(Q(expires_at__lte=now) | ~Exists(alive)).order_by("expires_at")
-        return sum(self._ring("lose", str(pk)) for pk in gone.values_list("pk", flat=True)[:PAGE])
+        return self._ring_all("lose", gone.values_list("pk"))
 
     def _ready(self, now: datetime) -> int:
         ready = Effect.objects.filter(state=EffectState.READY).filter(
             Q(not_before__lte=now) | Q(not_before=None)
         )
-        rows = ready.order_by(F("not_before").asc(nulls_first=True)).values_list("pk", flat=True)[:PAGE]
-        return sum(self._ring("dispatch", str(pk)) for pk in rows)
+        rows = ready.order_by(F("not_before").asc(nulls_first=True))
+        return self._ring_all("dispatch", rows.values_list("pk"))
 
     def _to_check(self, now: datetime) -> int:
         due = Effect.objects.filter(next_check_at__lte=now).order_by("next_check_at")
-        return sum(self._ring("reconcile", str(pk)) for pk in due.values_list("pk", flat=True)[:PAGE])
+        return self._ring_all("reconcile", due.values_list("pk"))
 
     def _quorums(self, now: datetime) -> int:
         """Requests that people who came or went have made possible or impossible; looked at twice a minute."""
@@ -117,13 +138,24 @@ class Sweep:
         self.quorums_at = time.monotonic()
         return approvals.reevaluate(now, PAGE)
 
-    def _links(self) -> int:
-        """Runs that wait on another run's effect that is settled now."""
-        rows = EffectLink.objects.filter(
-            effect__state__in=list(EFFECT_SETTLED), run__state=RunState.WAITING, run__wake_at=None
-        ).values_list("workspace_id", "run_id")[:PAGE]
+    def _links(self, now: datetime) -> int:
+        """Runs that wait on another run's effect that is settled now: nothing of theirs is open any more, or it did
+        not succeed since they wrote their checkpoint.
+        """
+        mine = {"run_id": OuterRef("run_id")}
+        own = Effect.objects.filter(**mine, state__in=EFFECT_OPEN)
+        linked = EffectLink.objects.filter(**mine, effect__state__in=EFFECT_OPEN)
+        wrote = Checkpoint.objects.filter(**mine).order_by("-seq").values("at")[:1]
+        went_wrong = ~Q(effect__state=EffectState.SUCCEEDED) & Q(effect__settled_at__gt=Subquery(wrote))
+        rows = (
+            EffectLink.objects.filter(run__state=RunState.WAITING, run__waiting_on__in=ON_EFFECTS)
+            .exclude(run__wake_at__lte=now)
+            .exclude(effect__state__in=EFFECT_OPEN)
+            .filter(went_wrong | (~Exists(own) & ~Exists(linked)))
+            .values_list("workspace_id", "run_id")
+        )
         woken = 0
-        for workspace, run in set(rows):
+        for workspace, run in set(rows[:PAGE]):
             change = record.run_moves({}, prior=[RunState.WAITING], times={"wake_at": 0})
             entry = Entry(EventKind.RUN_WOKEN, {"by": "another run's effect"}, [change])
             woken += _try(lambda w=workspace, r=run, e=entry: record.commit(Commit(w, r, [e])))  # type: ignore[misc]

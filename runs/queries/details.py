@@ -41,7 +41,6 @@ from runs.queries.paging import Page
 from runs.states import ReviewState
 
 MOST_EFFECTS: Final = 200
-MOST_CHECKPOINTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class EventsPage:
 class RunDetail:
     """A run and what its page shows. ``effects``: the first MOST_EFFECTS, with everything but raw evidence.
 
-    ``checkpoints``: newest first, without their sealed bytes. ``links``: other runs' effects it waits on.
+    ``checkpoints``: newest first, as ``checkpoints_page`` gives them. ``links``: other runs' effects it waits on.
     """
 
     run: Run
@@ -115,8 +114,13 @@ def run_detail(
     after: int | None = None,
     before: int | None = None,
     events: int = 100,
+    checkpoints: int = 1,
+    below: int | None = None,
 ) -> RunDetail:
-    """The run's page, with the last ``events`` lines of history, or those after or before one. NotFound."""
+    """The run's page, with the last ``events`` lines of history, or those after or before one. NotFound.
+
+    ``checkpoints``: how many, the newest, or those ``below`` a sequence number.
+    """
     run = sight.only(
         Run.objects.select_related("workspace", "started_by", "cancel_by"),
         person,
@@ -127,16 +131,13 @@ def run_detail(
     effects = list(_with_everything(of_run, raw=False).order_by("ordinal")[: MOST_EFFECTS + 1])
     for effect in effects:
         effect.run, effect.workspace = run, run.workspace
-    checkpoints = (
-        Checkpoint.objects.filter(run=run, workspace=run.workspace_id).defer("sealed").order_by("-seq")
-    )
     links = EffectLink.objects.filter(run=run, workspace=run.workspace_id)
     return RunDetail(
         run=run,
         effects=effects[:MOST_EFFECTS],
         more_effects=len(effects) > MOST_EFFECTS,
         events=events_page(run, after=after, before=before, limit=events),
-        checkpoints=list(checkpoints[:MOST_CHECKPOINTS]),
+        checkpoints=checkpoints_page(run, before=below, limit=checkpoints),
         reviews=list(_open_reviews().filter(run=run, workspace=run.workspace_id)),
         links=list(links.select_related("effect__run", "effect__dependency").order_by("id")[:MOST_EFFECTS]),
     )
@@ -152,11 +153,7 @@ def events_page(
 ) -> EventsPage:
     """Lines of a run's history: the last ``limit``, or those after or before a sequence number. One query."""
     limit = paging.clamp(limit)
-    rows = (
-        Event.objects.filter(run=run, workspace=run.workspace_id)
-        .select_related("actor")
-        .fetch_mode(FETCH_RAISE)
-    )
+    rows = Event.objects.filter(run=run, workspace=run.workspace_id).select_related("actor").fetch_mode(FETCH_RAISE)
     if kinds:
         rows = rows.filter(kind__in=kinds)
     if after is not None:
@@ -176,9 +173,7 @@ def effects_page(run: Run, *, cursor: str | None = None, limit: int = 50) -> Pag
     """A run's effects in the order they were asked for, with their dependency. Raises BadCursor."""
     limit = paging.clamp(limit)
     at = paging.decode("effects", cursor, int)
-    rows = Effect.objects.filter(run=run, workspace=run.workspace_id).select_related(
-        "workspace", "dependency", "group"
-    )
+    rows = Effect.objects.filter(run=run, workspace=run.workspace_id).select_related("workspace", "dependency", "group")
     rows = rows.defer("body").fetch_mode(FETCH_RAISE)
     if at is None:
         rows = rows.order_by("ordinal")
@@ -231,9 +226,7 @@ def effect_detail(person: Person, id: UUID, *, within: UUID | None = None) -> Ef
 
 def approval_detail(person: Person, id: UUID, *, within: UUID | None = None) -> ApprovalDetail:
     """The approval's page. Raises NotFound."""
-    rows = Approval.objects.select_related(
-        "workspace", "run__started_by", "effect__dependency", "group", "requester"
-    )
+    rows = Approval.objects.select_related("workspace", "run__started_by", "effect__dependency", "group", "requester")
     approval = sight.only(rows, person, id, within)
     revisions = Approval.objects.filter(effect=approval.effect_id, workspace=approval.workspace_id)
     previous = revisions.filter(revision__lt=approval.revision).order_by("-revision").first()

@@ -1,19 +1,18 @@
             WHEN '{{thing}}' THEN
                 IF v_change->>'op' = 'new' THEN
-                    r_{{thing}} := jsonb_populate_record(NULL::{{table}}, (v_change->'row') || CASE WHEN v_change ? 'times'
-                        THEN runs_times(v_change->'times', v_now) ELSE '{}'::jsonb END);
-                    {{on_new}}
-                    INSERT INTO {{table}} SELECT r_{{thing}}.* {{conflict}};
-                    {{new_move}}
+                    v_set := v_change->'row';
+                    IF v_change ? 'times' THEN v_set := v_set || runs_times(v_change->'times', v_now); END IF;
+                    INSERT INTO {{table}} SELECT * FROM jsonb_populate_record(NULL::{{table}}, v_set)
+                    {{new_where}}{{conflict}};
+                    {{new_after}}
                 ELSE
-                    SELECT * INTO r_{{thing}} FROM {{table}}
-                    WHERE id = (v_change->>'id')::uuid AND workspace_id = v_ws{{of_run}} FOR NO KEY UPDATE;
+                    v_set := COALESCE(v_change->'set', '{}');
+                    IF v_change ? 'times' THEN v_set := v_set || runs_times(v_change->'times', v_now); END IF;
+                    UPDATE {{table}} AS t SET ({{columns}}) =
+                        (SELECT {{values}} FROM jsonb_populate_record(t, v_set) AS r)
+                    WHERE t.id = (v_change->>'id')::uuid AND t.workspace_id = v_ws{{guards}}{{returning}};
                     IF NOT FOUND THEN
-                        RAISE EXCEPTION 'no {{thing}} %', v_change->>'id' USING ERRCODE = 'RC404';
+                        PERFORM runs_say_why('{{thing}}', '{{table}}', v_ws, {{owner}}, v_change, v_set);
                     END IF;
-                    {{guard}}
-                    o_{{thing}} := r_{{thing}};
-                    r_{{thing}} := jsonb_populate_record(r_{{thing}}, v_set);
-                    {{on_move}}
-                    UPDATE {{table}} SET ({{columns}}) = ROW({{values}}) WHERE id = r_{{thing}}.id;
+                    {{after}}
                 END IF;

@@ -23,12 +23,56 @@ BEGIN
     END IF;
 END $$;
 
+-- Why a guarded change found no row: raises the refusal that fits. Only called when one is due.
+CREATE OR REPLACE FUNCTION runs_say_why(
+    p_thing text, p_table text, p_workspace uuid, p_run uuid, p_change jsonb, p_set jsonb
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_row jsonb;
+    v_state text;
+BEGIN
+    EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE id = $1 AND workspace_id = $2', p_table)
+    INTO v_row USING (p_change->>'id')::uuid, p_workspace;
+    IF v_row IS NULL OR (p_run IS NOT NULL AND v_row->>'run_id' <> p_run::text) THEN
+        RAISE EXCEPTION 'no % %', p_thing, p_change->>'id' USING ERRCODE = 'RC404';
+    END IF;
+    v_state := v_row->>'state';
+    IF p_change ? 'prior' AND NOT (p_change->'prior' ? v_state) THEN
+        RAISE EXCEPTION 'the % is %', p_thing, v_state USING ERRCODE = 'RC004',
+            DETAIL = jsonb_build_object('thing', p_thing, 'id', v_row->'id', 'state', v_state)::text;
+    END IF;
+    IF p_change ? 'version' AND p_change->>'version' <> v_row->>'version' THEN
+        RAISE EXCEPTION 'version % is not current', p_change->>'version' USING ERRCODE = 'RC002', DETAIL =
+            jsonb_build_object('thing', p_thing, 'seen', p_change->'version', 'now', v_row->'version')::text;
+    END IF;
+    IF p_thing = 'signal' THEN
+        RAISE EXCEPTION 'the signal was consumed' USING ERRCODE = 'RC004';
+    END IF;
+    PERFORM runs_must_be_legal(p_thing, v_state, p_set->>'state');
+    RAISE EXCEPTION 'the % changed meanwhile', p_thing USING ERRCODE = 'RC004';
+END $$;
+
 CREATE OR REPLACE FUNCTION runs_commit(p jsonb, p_sealed bytea DEFAULT NULL) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     v_now timestamptz;
     v_at text;
-    v_run runs_run;
-    v_old runs_run;
+    -- The run's row as this commit finds and leaves it: the columns that rules look at, and all that changes.
+    v_state text;
+    v_was text;
+    v_waits text;
+    v_waited text;
+    v_wake timestamptz;
+    v_woke timestamptz;
+    v_owner uuid;
+    v_ended boolean := false;
+    v_version int;
+    v_token bigint;
+    v_tries int;
+    v_checkpoint int;
+    v_bump boolean := false;
+    v_run jsonb := '{}';
+    v_mine constant boolean := p ? 'token';
+    v_leasing constant boolean := p ? 'lease';
     v_ws uuid := (p->>'workspace')::uuid;
     v_run_id uuid := (p->>'run')::uuid;
     v_act jsonb := p->'action';
@@ -47,9 +91,10 @@ DECLARE
     v_deltas int[] := '{}';
     v_permit record;
     v_alive boolean;
-    v_wake timestamptz;
     v_result jsonb;
-    {{declare}}
+    v_row jsonb;
+    v_target text;
+    v_closed record;
 BEGIN
     -- 1. The same action id counts once (invariant 15).
     IF v_act IS NOT NULL AND jsonb_typeof(v_act) = 'object' THEN
@@ -76,78 +121,91 @@ BEGIN
         v_now := runs_now();
     ELSIF p ? 'create' THEN
         v_now := runs_now();
-        v_run := jsonb_populate_record(NULL::runs_run, (p->'create') || runs_times(p->'create_times', v_now));
-        PERFORM runs_must_be_legal('run', '', v_run.state);
-        INSERT INTO runs_run SELECT v_run.*;
+        v_set := (p->'create') || runs_times(p->'create_times', v_now);
+        v_state := v_set->>'state';
+        v_was := '';
+        PERFORM runs_must_be_legal('run', '', v_state);
+        INSERT INTO runs_run SELECT * FROM jsonb_populate_record(NULL::runs_run, v_set)
+        RETURNING waiting_on, wake_at, lease_owner, version, token, tries, checkpoint_seq
+        INTO v_waits, v_wake, v_owner, v_version, v_token, v_tries, v_checkpoint;
         v_seq := 0;
         v_prev := '';
     ELSE
-        SELECT * INTO v_run FROM runs_run WHERE id = v_run_id AND workspace_id = v_ws FOR NO KEY UPDATE;
+        SELECT head_seq, head_hash, state, waiting_on, wake_at, lease_owner, ended_at IS NOT NULL, version, token,
+               tries, checkpoint_seq
+        INTO v_seq, v_prev, v_state, v_waits, v_wake, v_owner, v_ended, v_version, v_token, v_tries, v_checkpoint
+        FROM runs_run WHERE id = v_run_id AND workspace_id = v_ws FOR NO KEY UPDATE;
         IF NOT FOUND THEN RAISE EXCEPTION 'no run %', v_run_id USING ERRCODE = 'RC404'; END IF;
         v_now := runs_now();
-        v_seq := v_run.head_seq;
-        v_prev := v_run.head_hash;
+        v_was := v_state;
     END IF;
-    v_old := v_run;
+    v_waited := v_waits;
     v_first := v_seq + 1;
     v_at := to_char(v_now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
 
     -- 3. Who may write: the owner of the lease by its token, a person by the version seen.
-    IF p ? 'lease' THEN
-        IF v_run.ended_at IS NOT NULL OR v_run.state = 'quarantined' THEN
-            RETURN jsonb_build_object('refused', v_run.state);
+    IF v_leasing THEN
+        IF v_ended OR v_state = 'quarantined' THEN
+            RETURN jsonb_build_object('refused', v_state);
         END IF;
-        IF v_run.lease_owner IS NOT NULL THEN
+        IF v_owner IS NOT NULL THEN
             SELECT seen_at > clock_timestamp() - make_interval(secs => (p->'lease'->>'dead_after')::float8) INTO v_alive
-            FROM runs_worker WHERE id = v_run.lease_owner;
+            FROM runs_worker WHERE id = v_owner;
             IF COALESCE(v_alive, false) THEN RETURN jsonb_build_object('refused', 'leased'); END IF;
-        ELSIF v_run.wake_at IS NULL OR v_run.wake_at > v_now THEN
+        ELSIF v_wake IS NULL OR v_wake > v_now THEN
             RETURN jsonb_build_object('refused', 'not_due');
         END IF;
         -- A token grows at each hand-over; the epoch in its high bits fences what a restore left behind.
-        v_run.token := greatest(v_run.token, (p->'lease'->>'epoch')::bigint << 40) + 1;
-        v_run.tries := v_run.tries + 1;
-        v_run.lease_owner := (p->'lease'->>'worker')::uuid;
-        v_run.wake_at := NULL;
-        IF v_run.state <> 'cancelling' THEN
-            v_run.state := 'running';
-            v_run.waiting_on := '';
+        v_token := greatest(v_token, (p->'lease'->>'epoch')::bigint << 40) + 1;
+        v_owner := (p->'lease'->>'worker')::uuid;
+        v_wake := NULL;
+        v_run := jsonb_build_object('token', v_token, 'tries', v_tries + 1, 'lease_owner', v_owner, 'wake_at', NULL);
+        IF v_state <> 'cancelling' THEN
+            v_state := 'running';
+            v_waits := '';
+            v_run := v_run || '{"state": "running", "waiting_on": ""}';
         END IF;
-    ELSIF p ? 'token' THEN
-        IF v_run.token <> (p->>'token')::bigint OR v_run.lease_owner IS NULL THEN
-            RAISE EXCEPTION 'token % is not the owner''s', p->>'token' USING ERRCODE = 'RC001',
-                DETAIL = jsonb_build_object('token', (p->>'token')::bigint, 'now', v_run.token)::text;
-        END IF;
+    ELSIF v_mine AND (v_token <> (p->>'token')::bigint OR v_owner IS NULL) THEN
+        RAISE EXCEPTION 'token % is not the owner''s', p->>'token' USING ERRCODE = 'RC001',
+            DETAIL = jsonb_build_object('token', (p->>'token')::bigint, 'now', v_token)::text;
     END IF;
-    IF p ? 'version' AND (p->>'version')::int <> v_run.version THEN
+    IF p ? 'version' AND (p->>'version')::int <> v_version THEN
         RAISE EXCEPTION 'version % is not current', p->>'version' USING ERRCODE = 'RC002',
-            DETAIL = jsonb_build_object('thing', 'run', 'seen', (p->>'version')::int, 'now', v_run.version)::text;
+            DETAIL = jsonb_build_object('thing', 'run', 'seen', (p->>'version')::int, 'now', v_version)::text;
     END IF;
 
     -- 4. The entries: each is one event and the changes it covers, guarded by their prior state.
     FOR v_entry IN SELECT * FROM jsonb_array_elements(p->'entries') LOOP
         v_moves := '[]'::jsonb;
         FOR v_change IN SELECT * FROM jsonb_array_elements(v_entry->'changes') LOOP
-            v_set := COALESCE(v_change->'set', '{}') || CASE WHEN v_change ? 'times'
-                THEN runs_times(v_change->'times', v_now) ELSE '{}'::jsonb END;
             CASE v_change->>'t'
             WHEN 'run' THEN
-                v_source := v_run.state;
-                IF v_change ? 'prior' AND NOT (v_change->'prior' ? v_source) THEN
-                    RAISE EXCEPTION 'the run is %', v_source USING ERRCODE = 'RC004',
-                        DETAIL = jsonb_build_object('thing', 'run', 'id', v_run_id, 'state', v_source)::text;
+                IF v_change ? 'prior' AND NOT (v_change->'prior' ? v_state) THEN
+                    RAISE EXCEPTION 'the run is %', v_state USING ERRCODE = 'RC004',
+                        DETAIL = jsonb_build_object('thing', 'run', 'id', v_run_id, 'state', v_state)::text;
                 END IF;
-                v_wake := v_run.wake_at;
-                v_run := jsonb_populate_record(v_run, v_set);
-                IF v_change->>'soonest' = 'true' THEN
-                    -- What woke it while its owner was at work is not slept over.
-                    v_run.wake_at := least(v_wake, v_run.wake_at);
+                v_set := COALESCE(v_change->'set', '{}');
+                IF v_change ? 'times' THEN v_set := v_set || runs_times(v_change->'times', v_now); END IF;
+                v_run := v_run || v_set;
+                IF v_set ? 'wake_at' THEN
+                    v_woke := v_wake;
+                    v_wake := (v_set->>'wake_at')::timestamptz;
+                    IF v_change->>'soonest' = 'true' THEN
+                        -- What woke it while its owner was at work is not slept over.
+                        v_wake := least(v_woke, v_wake);
+                        v_run := v_run || jsonb_build_object('wake_at', v_wake);
+                    END IF;
                 END IF;
-                IF v_run.state <> v_source THEN
-                    PERFORM runs_must_be_legal('run', v_source, v_run.state);
-                    v_moves := v_moves || jsonb_build_object('t', 'run', 'id', v_run_id, 'from', v_source, 'to', v_run.state);
+                IF v_set ? 'lease_owner' THEN v_owner := (v_set->>'lease_owner')::uuid; END IF;
+                IF v_set ? 'waiting_on' THEN v_waits := v_set->>'waiting_on'; END IF;
+                IF v_set ? 'ended_at' THEN v_ended := v_set->>'ended_at' IS NOT NULL; END IF;
+                IF v_set ? 'state' AND v_set->>'state' <> v_state THEN
+                    PERFORM runs_must_be_legal('run', v_state, v_set->>'state');
+                    v_moves := v_moves || jsonb_build_object('t', 'run', 'id', v_run_id, 'from', v_state,
+                                                             'to', v_set->'state');
+                    v_state := v_set->>'state';
                 END IF;
-                IF v_change->>'bump' = 'true' THEN v_run.version := v_old.version + 1; END IF;
+                v_bump := v_bump OR COALESCE(v_change->>'bump' = 'true', false);
             WHEN 'reckon' THEN
                 -- What the run waits for, from its effects as they stand now, under its lock: two effects that settle
                 -- at once cannot both take the other for open. Nothing open: it is due. The owner's own commit never
@@ -157,33 +215,35 @@ BEGIN
                             WHEN count(*) > 0 THEN 'in_flight' ELSE '' END
                 INTO v_source FROM runs_effect
                 WHERE run_id = v_run_id AND state IN ({{effect_open}});
-                IF v_run.ended_at IS NOT NULL OR (p ? 'token' AND v_run.lease_owner IS NOT NULL) THEN
+                IF v_ended OR (v_mine AND v_owner IS NOT NULL) THEN
                     NULL; -- over, or its owner is at work and looks for itself
-                ELSIF v_change->>'wake' = 'true' OR (v_source = '' AND NOT p ? 'token') THEN
-                    v_run.wake_at := least(COALESCE(v_run.wake_at, v_now), v_now);
-                ELSIF v_source <> '' AND v_run.waiting_on IN ('unknown', 'approval', 'in_flight') THEN
-                    v_run.waiting_on := v_source;
+                ELSIF v_change->>'wake' = 'true' OR (v_source = '' AND NOT v_mine) THEN
+                    v_wake := least(COALESCE(v_wake, v_now), v_now);
+                    v_run := v_run || jsonb_build_object('wake_at', v_wake);
+                ELSIF v_source <> '' AND v_waits IN ('unknown', 'approval', 'in_flight') THEN
+                    v_waits := v_source;
+                    v_run := v_run || jsonb_build_object('waiting_on', v_waits);
                 END IF;
             WHEN 'close_reviews' THEN
-                FOR r_review IN
+                FOR v_closed IN
                     UPDATE runs_review SET state = 'closed', closed_at = v_now
                     WHERE run_id = v_run_id AND workspace_id = v_ws AND state = 'open'
                       AND subject = (v_change->>'subject')::uuid
                       AND (NOT v_change ? 'kinds' OR v_change->'kinds' ? kind) RETURNING *
                 LOOP
-                    v_moves := v_moves || jsonb_build_object('t', 'review', 'id', r_review.id, 'from', 'open', 'to', 'closed');
+                    v_moves := v_moves || jsonb_build_object('t', 'review', 'id', v_closed.id, 'from', 'open', 'to', 'closed');
                 END LOOP;
 {{branches}}
             ELSE
                 RAISE EXCEPTION 'unknown kind of row: %', v_change->>'t' USING ERRCODE = 'RC003';
             END CASE;
         END LOOP;
-        IF p ? 'lease' AND v_run.state <> v_old.state AND v_moves = '[]'::jsonb THEN
-            PERFORM runs_must_be_legal('run', v_old.state, v_run.state);
-            v_moves := jsonb_build_array(jsonb_build_object('t', 'run', 'id', v_run_id, 'from', v_old.state, 'to', v_run.state));
-        END IF;
-        IF p ? 'create' AND v_seq = 0 THEN
-            v_moves := jsonb_build_array(jsonb_build_object('t', 'run', 'id', v_run_id, 'from', '', 'to', v_run.state)) || v_moves;
+        IF v_leasing AND v_state <> v_was AND v_moves = '[]'::jsonb THEN
+            PERFORM runs_must_be_legal('run', v_was, v_state);
+            v_moves := jsonb_build_array(jsonb_build_object('t', 'run', 'id', v_run_id, 'from', v_was, 'to', v_state));
+        ELSIF v_was = '' AND v_seq = 0 THEN
+            v_moves := jsonb_build_array(jsonb_build_object('t', 'run', 'id', v_run_id, 'from', '', 'to', v_state))
+                || v_moves;
         END IF;
 
         -- 5. The event: its stored text names the previous hash, and the hash covers the text byte for byte.
@@ -191,7 +251,7 @@ BEGIN
         v_text := jsonb_build_object(
             'v', 1, 'workspace', v_ws, 'run', v_run_id, 'seq', v_seq, 'prev', v_prev, 'at', v_at,
             'kind', v_entry->>'kind', 'actor', p->'actor', 'behalf', p->'behalf', 'action', v_act->'id',
-            'reason', p->'reason', 'token', CASE WHEN p ? 'token' OR p ? 'lease' THEN v_run.token END,
+            'reason', p->'reason', 'token', CASE WHEN v_mine OR v_leasing THEN v_token END,
             'moves', v_moves, 'data', COALESCE(v_entry->'data', '{}'))::text;
         v_prev := encode(sha256(convert_to(v_text, 'UTF8')), 'hex');
         INSERT INTO runs_event (workspace_id, run_id, seq, kind, actor_id, at, text, hash)
@@ -200,13 +260,14 @@ BEGIN
 
     -- 6. The checkpoint, in sequence.
     IF p_sealed IS NOT NULL THEN
-        IF (p->'checkpoint'->>'seq')::int <> v_run.checkpoint_seq + 1 THEN
-            RAISE EXCEPTION 'checkpoint % does not follow %', p->'checkpoint'->>'seq', v_run.checkpoint_seq
+        v_checkpoint := v_checkpoint + 1;
+        IF (p->'checkpoint'->>'seq')::int <> v_checkpoint THEN
+            RAISE EXCEPTION 'checkpoint % does not follow %', p->'checkpoint'->>'seq', v_checkpoint - 1
                 USING ERRCODE = 'RC001';
         END IF;
-        v_run.checkpoint_seq := v_run.checkpoint_seq + 1;
+        v_run := v_run || jsonb_build_object('checkpoint_seq', v_checkpoint);
         INSERT INTO runs_checkpoint (workspace_id, run_id, seq, why, schema, sealed, digest, size, at)
-        VALUES (v_ws, v_run_id, v_run.checkpoint_seq, p->'checkpoint'->>'why', (p->'checkpoint'->>'schema')::int,
+        VALUES (v_ws, v_run_id, v_checkpoint, p->'checkpoint'->>'why', (p->'checkpoint'->>'schema')::int,
                 p_sealed, encode(sha256(p_sealed), 'hex'), length(p_sealed), v_now);
     END IF;
 
@@ -214,19 +275,19 @@ BEGIN
     IF v_run_id IS NULL THEN
         UPDATE runs_workspace SET head_seq = v_seq, head_hash = v_prev WHERE id = v_ws;
     ELSE
-        IF v_run.state <> v_old.state OR v_run.waiting_on <> v_old.waiting_on THEN
-            v_run.version := v_old.version + 1;
+        v_run := v_run || jsonb_build_object('head_seq', v_seq, 'head_hash', v_prev);
+        IF v_bump OR v_state <> v_was OR v_waits <> v_waited THEN
+            v_run := v_run || jsonb_build_object('version', v_version + CASE WHEN v_was = '' THEN 0 ELSE 1 END);
         END IF;
-        IF v_run.state <> v_old.state AND v_run.ended_at IS NOT NULL AND v_run.state <> 'completed_unresolved' THEN
+        IF v_ended AND v_state <> v_was AND v_state <> 'completed_unresolved' THEN
             -- Nothing ends while something of it is in flight, accepted, unknown or disputed (invariants 4 and 7).
             PERFORM 1 FROM runs_effect WHERE run_id = v_run_id AND state IN ({{effect_blocks_end}});
             IF FOUND THEN
-                RAISE EXCEPTION 'a run does not end as % with an open effect', v_run.state USING ERRCODE = 'RC003';
+                RAISE EXCEPTION 'a run does not end as % with an open effect', v_state USING ERRCODE = 'RC003';
             END IF;
         END IF;
-        v_run.head_seq := v_seq;
-        v_run.head_hash := v_prev;
-        UPDATE runs_run SET ({{run_columns}}) = ROW({{run_values}}) WHERE id = v_run_id;
+        UPDATE runs_run AS t SET ({{run_columns}}) = (SELECT {{run_values}} FROM jsonb_populate_record(t, v_run) AS r)
+        WHERE t.id = v_run_id RETURNING to_jsonb(t) INTO v_row;
     END IF;
     v_result := jsonb_build_object('at', v_at, 'first', v_first, 'last', v_seq);
     IF v_act IS NOT NULL THEN
@@ -236,6 +297,7 @@ BEGIN
     END IF;
 
     -- 8. Permits last, in order of id: the only rows that runs share.
+    IF v_deps <> '{}' THEN
     FOR v_permit IN
         SELECT d.capacity_id AS id, sum(x.delta) AS delta
         FROM unnest(v_deps, v_deltas) AS x(dep, delta) JOIN runs_dependency d ON d.id = x.dep
@@ -247,8 +309,9 @@ BEGIN
             RAISE EXCEPTION 'no permit is free' USING ERRCODE = 'RC005';
         END IF;
     END LOOP;
+    END IF;
     IF v_run_id IS NOT NULL THEN
-        v_result := v_result || jsonb_build_object('row', to_jsonb(v_run));
+        v_result := v_result || jsonb_build_object('row', v_row);
     END IF;
     RETURN v_result;
 END $$;

@@ -31,40 +31,38 @@ TABLES = {
 }
 NEVER_CHANGES = {"id", "workspace_id", "run_id", "effect_id", "approval_id"}
 
-_GUARD = """v_source := r_{{thing}}.state;
-                    IF v_change ? 'prior' AND NOT (v_change->'prior' ? v_source) THEN
-                        RAISE EXCEPTION 'the {{thing}} is %', v_source USING ERRCODE = 'RC004', DETAIL =
-                            jsonb_build_object('thing', '{{thing}}', 'id', r_{{thing}}.id, 'state', v_source)::text;
+_LEGAL_NEW = """WHERE EXISTS (SELECT 1 FROM runs_transition x
+                                  WHERE x.thing = '{{thing}}' AND x.source = '' AND x.target = v_set->>'state')
+                    """
+_AFTER_NEW = """IF FOUND THEN
+                        v_moves := v_moves || jsonb_build_object('t', '{{thing}}', 'id', v_set->'id',
+                                                                 'from', '', 'to', v_set->'state');{{extra}}
+                    ELSE
+                        PERFORM runs_must_be_legal('{{thing}}', '', v_set->>'state');
                     END IF;"""
+_GUARDS = """
+                      AND (NOT v_change ? 'prior' OR v_change->'prior' ? t.state)
+                      AND (NOT v_set ? 'state' OR v_set->>'state' = t.state OR EXISTS (
+                           SELECT 1 FROM runs_transition x WHERE x.thing = '{{thing}}' AND x.source = t.state
+                                                             AND x.target = v_set->>'state'))"""
 _VERSION_GUARD = """
-                    IF v_change ? 'version' AND (v_change->>'version')::int <> r_{{thing}}.version THEN
-                        RAISE EXCEPTION 'version % is not current', v_change->>'version' USING ERRCODE = 'RC002',
-                            DETAIL =
-                            jsonb_build_object('thing', '{{thing}}', 'seen', (v_change->>'version')::int,
-                                               'now', r_{{thing}}.version)::text;
+                      AND (NOT v_change ? 'version' OR (v_change->>'version')::int = t.version)"""
+_SIGNAL_GUARD = """
+                      AND t.consumed_at IS NULL"""
+_RETURNING = """
+                    RETURNING old.state, new.state INTO v_source, v_target"""
+_AFTER = """IF v_source <> v_target THEN
+                        v_moves := v_moves || jsonb_build_object('t', '{{thing}}', 'id', v_change->'id',
+                                                                 'from', v_source, 'to', v_target);{{extra}}
                     END IF;"""
-_SIGNAL_GUARD = """IF r_signal.consumed_at IS NOT NULL THEN
-                        RAISE EXCEPTION 'the signal was consumed' USING ERRCODE = 'RC004';
-                    END IF;"""
-_ON_MOVE = """IF r_{{thing}}.state <> v_source THEN
-                        PERFORM runs_must_be_legal('{{thing}}', v_source, r_{{thing}}.state);
-                        v_moves := v_moves || jsonb_build_object('t', '{{thing}}', 'id', r_{{thing}}.id,
-                                                                 'from', v_source, 'to', r_{{thing}}.state);{{extra}}
-                    END IF;"""
-_BUMP = """
-                    IF r_{{thing}}.state <> v_source OR v_change->>'bump' = 'true' THEN
-                        r_{{thing}}.version := o_{{thing}}.version + 1;
-                    END IF;"""
-_NEW_MOVE = """IF FOUND THEN
-                        v_moves := v_moves || jsonb_build_object('t', '{{thing}}', 'id', r_{{thing}}.id,
-                                                                 'from', '', 'to', r_{{thing}}.state);
-                    END IF;"""
+_BUMPED = "CASE WHEN r.state <> t.state OR v_change->>'bump' = 'true' THEN t.version + 1 ELSE t.version END"
 _PERMIT_NEW = """
-                    SELECT dependency_id INTO v_dep FROM runs_effect WHERE id = r_attempt.effect_id;
-                    v_deps := v_deps || v_dep; v_deltas := v_deltas || 1;"""
+                        SELECT dependency_id INTO v_dep FROM runs_effect WHERE id = (v_set->>'effect_id')::uuid;
+                        v_deps := v_deps || v_dep; v_deltas := v_deltas || 1;"""
 _PERMIT_BACK = """
-                        IF v_source IN ('committed', 'claimed') AND r_attempt.state NOT IN ('committed', 'claimed') THEN
-                            SELECT dependency_id INTO v_dep FROM runs_effect WHERE id = r_attempt.effect_id;
+                        IF v_source IN ('committed', 'claimed') AND v_target NOT IN ('committed', 'claimed') THEN
+                            SELECT e.dependency_id INTO v_dep FROM runs_attempt a JOIN runs_effect e ON e.id = a.effect_id
+                            WHERE a.id = (v_change->>'id')::uuid;
                             v_deps := v_deps || v_dep; v_deltas := v_deltas || -1;
                         END IF;"""
 
@@ -74,26 +72,24 @@ def _columns(model: type[models.Model]) -> list[str]:
 
 
 def _branch(thing: str, model: type[models.Model]) -> str:
-    stateful = thing in STATEFUL
+    stateful, attempt = thing in STATEFUL, thing == "attempt"
     columns = [c for c in _columns(model) if c not in NEVER_CHANGES]
-    on_new = "PERFORM runs_must_be_legal('{{thing}}', '', r_{{thing}}.state);" if stateful else ""
-    guard = (_GUARD if stateful else "") + (_VERSION_GUARD if thing in VERSIONED else "")
-    on_move = (_ON_MOVE if stateful else "") + (_BUMP if thing in VERSIONED else "")
-    if thing == "attempt":
-        on_new += _PERMIT_NEW
-    if thing == "signal":
-        guard = _SIGNAL_GUARD
+    guards = "\n                      AND t.run_id = v_run_id" if thing in OF_RUN else ""
+    guards += (_GUARDS if stateful else "") + (_VERSION_GUARD if thing in VERSIONED else "")
+    guards += _SIGNAL_GUARD if thing == "signal" else ""
+    values = [_BUMPED if thing in VERSIONED and c == "version" else f'r."{c}"' for c in columns]
     parts = {
-        "on_new": on_new,
+        "new_where": _LEGAL_NEW if stateful else "",
         # one open review per (kind, subject), one link per (run, effect): asking again changes nothing
         "conflict": "ON CONFLICT DO NOTHING" if thing in {"review", "link"} else "",
-        "new_move": _NEW_MOVE if stateful else "",
-        "of_run": " AND run_id = v_run_id" if thing in OF_RUN else "",
-        "guard": guard,
-        "on_move": on_move.replace("{{extra}}", _PERMIT_BACK if thing == "attempt" else ""),
+        "new_after": _AFTER_NEW.replace("{{extra}}", _PERMIT_NEW if attempt else "") if stateful else "",
+        "guards": guards,
+        "returning": _RETURNING if stateful else "",
+        "after": _AFTER.replace("{{extra}}", _PERMIT_BACK if attempt else "") if stateful else "",
+        "owner": "v_run_id" if thing in OF_RUN else "NULL::uuid",
         "table": model._meta.db_table,
         "columns": ", ".join(f'"{c}"' for c in columns),
-        "values": ", ".join(f'r_{thing}."{c}"' for c in columns),
+        "values": ", ".join(values),
     }
     text = (HERE / "branch.sql").read_text()
     for name, part in parts.items():
@@ -106,15 +102,13 @@ def function_sql() -> str:
     found = {thing: all_apps.get_model("runs", name) for thing, name in TABLES.items()}
     run_columns = [c for c in _columns(all_apps.get_model("runs", "Run")) if c not in NEVER_CHANGES]
     text = (HERE / "commit.sql").read_text()
-    declare = "\n    ".join(f"r_{t} {m._meta.db_table}; o_{t} {m._meta.db_table};" for t, m in found.items())
-    text = text.replace("{{declare}}", declare)
     text = text.replace("{{branches}}", "".join(_branch(t, m) for t, m in found.items()).rstrip())
     still_open = ", ".join(f"'{state}'" for state in sorted(states.EFFECT_OPEN))
     text = text.replace("{{effect_open}}", still_open)
     blocking = ", ".join(f"'{state}'" for state in sorted(states.EFFECT_BLOCKS_END))
     text = text.replace("{{effect_blocks_end}}", blocking)
     text = text.replace("{{run_columns}}", ", ".join(f'"{c}"' for c in run_columns))
-    return text.replace("{{run_values}}", ", ".join(f'v_run."{c}"' for c in run_columns))
+    return text.replace("{{run_values}}", ", ".join(f'r."{c}"' for c in run_columns))
 
 
 def install(using: str = "default") -> None:

@@ -352,13 +352,15 @@ def test_reckon_says_what_is_most_urgent_and_wakes_when_nothing_is_open(
 
 
 def test_reckon_leaves_a_run_alone_whose_owner_is_at_work(world: World) -> None:
-    """The owner looks for itself before it gives the lease back; only then is the run made due."""
+    """The owner looks for itself, also as it gives the lease back; afterwards anybody's reckoning makes it due."""
     run = make.accept(world)
     token = make.leased(world, run).token
     make.write(world, run, record.reckon(wake=True), token=token)
     assert Run.objects.get(pk=run).wake_at is None
     back = record.run_moves({"state": "waiting", "waiting_on": "in_flight", "lease_owner": None})
     make.write(world, run, back, record.reckon(), token=token)
+    assert Run.objects.get(pk=run).wake_at is None
+    make.write(world, run, record.reckon())
     assert Run.objects.get(pk=run).wake_at is not None
 
 

@@ -115,6 +115,10 @@ class Scene:
         self.drain()
         return Approval.objects.get(effect_id=approval.effect_id, revision=approval.revision + 1)
 
+    def new_act(self) -> Act:
+        """The act of something that a test has people do without a page."""
+        return _act()
+
     # Who looks
 
     def client(self, letter: str, *, htmx: bool = False) -> Client:
