@@ -10,8 +10,9 @@ class ConsoleConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the checks and the doorbell, and make our Celery app the one that tasks find."""
-        from console import celery, checks, doorbell
+        from console import celery, checks, comings, doorbell
 
         celery.app.set_default()
         checks.register_all()
         doorbell.connect()
+        comings.connect()

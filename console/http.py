@@ -38,9 +38,7 @@ def preview(request: HttpRequest, what: Preview, *, status: int = 200) -> HttpRe
 
 def result(request: HttpRequest, what: Result) -> HttpResponse:
     """What an action did, in place of its preview; its heading takes focus."""
-    return part(
-        request, "partials/result.html", {"result": what, "title": what.title, "subject": what.subject}
-    )
+    return part(request, "partials/result.html", {"result": what, "title": what.title, "subject": what.subject})
 
 
 def refusal(

@@ -49,7 +49,7 @@ class Preview:
     leave: str = ""
     outlined: bool = False
     slot: str = ""
-    live: tuple[str, Any, Any] | None = None
+    live: tuple[Any, str, Any] | None = None
     body: str = ""
     fields: str = ""
     choice: str = ""

@@ -124,6 +124,7 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the supervisor decides when to gi
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 2,
     "socket_timeout": 10,
+    "max_retries": 0,  # of a publish: without it kombu waits 6 s for a broker that is away; workers have their own rule
     "visibility_timeout": 3600,
 }
 CELERY_TASK_SERIALIZER = "json"

@@ -97,6 +97,8 @@ PLAIN: Final[dict[str, str | Promise]] = {
     "already_signed": _("You have already answered this request. Nothing was done twice."),
     "approval_ended": _("Nothing was done. This request has ended and cannot be used."),
     "already_settled": _("Nothing was done. The outcome is settled; there is nothing to decide."),
+    "bad_cursor": _("Not read. This page of the list was not made by the list. Begin at its first page."),
+    "unknown_signal": _("Nothing was done. This type of run takes no event of that name."),
 }
 """The same without facts, for a refusal that carries none or not all of them."""
 

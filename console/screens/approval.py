@@ -12,11 +12,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
+from console import words
 from console.forms import DigestForm
 from console.preview import Choice, Preview
 from console.screens import changes, saying, settling, told
-from console.screens.approval_page import ApprovalPage, approval_page, remember
+from console.screens.approval_page import ApprovalPage, approval_page
 from console.screens.pressed import Pressed
+from console.screens.revisions import remember
 from runs.models import Evidence, Run
 from runs.states import ApprovalState, EffectState, EvidenceKind
 
@@ -44,7 +46,7 @@ def approval(request: HttpRequest, id: UUID) -> HttpResponse:
     kept = request.session.get(KEPT, {}).get(str(page.approval.effect_id), "")
     form = DecisionForm.fresh(digest=page.approval.digest, reason=kept)
     answer = render(request, "approval/detail.html", whole(page, form))
-    remember(request, page)
+    remember(request, page.approval)
     return answer
 
 
@@ -74,8 +76,6 @@ def whole(page: ApprovalPage, form: DecisionForm) -> dict[str, Any]:
 
 def why_not(page: ApprovalPage) -> str:
     """Why this reader cannot sign, with the names of who can; empty once they signed."""
-    from console import words
-
     error = page.why_not
     if error is None or page.mine is not None:
         return ""
@@ -107,7 +107,7 @@ def preview_of(page: ApprovalPage, form: DecisionForm) -> Preview:
         will=[will],
         will_not=[_("nothing but these bytes is sent on these signatures.")],
         irreversible=[line] if (line := saying.irreversible_of(page.effect)) else [],
-        based_on=[_("revision {n}, check code {code}").format(n=approval.revision, code=approval.check_code)],
+        based_on=[page.basis],
     )
 
 
@@ -169,5 +169,5 @@ def _happened(page: ApprovalPage) -> str:
 
 
 def run_goes_on(run: Run) -> str:
-    """ "The run goes on: Tell the customer."."""
-    return _("The run goes on: {step}.").format(step=told.step_title(run))
+    """ "The run goes on to step Tell the customer."."""
+    return _("The run goes on to step {step}.").format(step=told.step_title(run))

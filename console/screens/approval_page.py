@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -14,9 +12,10 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from console import money, pills, when
-from console.diff import Diff, difference
+from console.diff import Diff
 from console.screens import gates, place, saying, told
 from console.screens.gates import Gate
+from console.screens.revisions import looked_at, what_changed
 from recovery.engine import reasons
 from recovery.engine.approvals import Rule, rule_of
 from runs import queries
@@ -24,11 +23,6 @@ from runs.errors import RunsError
 from runs.models import Approval, Effect, Person, Run, Signature
 from runs.queries import ApprovalDetail
 from runs.states import ApprovalState, EffectState
-
-_SEEN: Final = "approvals_seen"
-"""Key of the session: by effect, the revision that was looked at last."""
-
-_REMEMBERED: Final = 50
 
 
 @dataclass
@@ -155,14 +149,11 @@ class ApprovalPage:
     def gate_of_ended(self) -> Gate:
         """The same four lines of a request that ended while it was read: their place stays."""
         ends = pills.PILLS["approval"][self.approval.state].text(revision=self.detail.newest.revision)
-        nothing = _("Nothing.")
-        return Gate("", nothing, f"{ends}.", nothing, _("Nothing happens."))
+        return Gate("", _("Nothing."), f"{ends}.", _("Nobody."), _("Nothing happens."))
 
     @property
     def free_places(self) -> list[int]:
         """Numbers of the signatures that are still needed."""
-        if not self.open:
-            return []
         return list(range(len(self.detail.standing) + 1, self.approval.needed + 1))
 
     @property
@@ -261,46 +252,4 @@ def approval_page(request: HttpRequest, id: UUID) -> ApprovalPage:
     reader = place.person_of(request)
     detail = place.found(queries.approval_detail, reader, id)
     held = place.enter(request, detail.approval.workspace)
-    seen = request.session.get(_SEEN, {}).get(str(detail.approval.effect_id))
-    return ApprovalPage(detail, reader, held, seen)
-
-
-def remember(request: HttpRequest, page: ApprovalPage) -> None:
-    """Keep in the session which revision was looked at, so that the next one can say what changed since."""
-    key, revision = str(page.approval.effect_id), page.approval.revision
-    seen = request.session.get(_SEEN, {})
-    if seen.get(key) == revision:
-        return
-    seen.pop(key, None)
-    kept = dict(list(seen.items())[-_REMEMBERED + 1 :])
-    request.session[_SEEN] = {**kept, key: revision}
-
-
-def what_changed(before: Approval, now: Approval) -> Diff:
-    """Two revisions by what would be sent: the body by its paths, then everything else that is signed."""
-    old, new = _signed(before), _signed(now)
-    return difference(old, new, _notes(before, now, old, new))
-
-
-_IN_THE_BODY: Final = frozenset({"body", "params", "stake", "revision", "target"})
-
-
-def _signed(approval: Approval) -> dict[str, Any]:
-    body: Any = {"body": approval.body}
-    with suppress(ValueError):  # bytes that are no JSON are compared as text
-        body = json.loads(approval.body)
-    rest = {name: value for name, value in approval.fields.items() if name not in _IN_THE_BODY}
-    return {**rest, **body} if isinstance(body, dict) else {**rest, "body": body}
-
-
-def _notes(before: Approval, now: Approval, old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
-    """Amounts in words, beside the minor units that are sent."""
-    was, is_ = before.fields["stake"] or {}, now.fields["stake"] or {}
-    if was.get("kind") != "money" or is_.get("kind") != "money":
-        return {}
-    words = " -> ".join(money.amount(int(one["amount"]), str(one["currency"])) for one in (was, is_))
-    return {
-        name: words
-        for name in old
-        if old[name] == was["amount"] and new.get(name) == is_["amount"] and old[name] != new[name]
-    }
+    return ApprovalPage(detail, reader, held, looked_at(request, detail.approval))

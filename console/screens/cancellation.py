@@ -18,7 +18,7 @@ from console.screens.place import enter_run, person_of
 from console.screens.run_view import unsent, unsettled, waits_on_timer
 from console.screens.saying import act_of
 from recovery.actions import runs as actions
-from recovery.actions.runs import Done
+from recovery.actions.common import Done
 from runs.errors import RunEnded, RunsError
 from runs.models import Effect, Run
 from runs.states import EffectState, RunState

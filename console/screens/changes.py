@@ -41,6 +41,11 @@ def effect_slot(request: HttpRequest, page: EffectPage) -> HttpResponse:
     if not seen.isdecimal() or int(seen) == effect.version or same:
         return HttpResponse("")
     facts = changed_since(effect, int(seen))
+    if effect.settled:
+        decided = (effect.reason or {}).get("facts", {})
+        if page.reader.name in (decided.get("who"), decided.get("second")):
+            return HttpResponse("")  # it is the reader's own decision
+        facts |= {"kind": EventKind.EFFECT_SETTLED, "at": effect.settled_at}
     cause = str(_CAUSES.get(facts.get("kind", ""), ""))
     what = cause.format(dependency=page.dependency, who=facts.get("who") or _("Recourse"))
     context = {"at": saying.clock(facts.get("at")), "what": what, "url": f"/effects/{effect.pk}/"}

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
+from console import http
 from console.forms import ActForm
 from console.screens import comparing, effect_facts, place, saying
 from console.screens.effect import after_of, context_of
@@ -40,7 +41,7 @@ def readback(request: HttpRequest, id: UUID) -> HttpResponse:
     place.enter(request, found.workspace)
     form = ActForm(request.POST)
     if not form.is_valid():
-        return HttpResponse(status=400)
+        return http.bad_request(request)
     try:
         done = effects.check(id, actor=reader, act=saying.act_of(form, "effects.check", id))
     except RunsError as error:

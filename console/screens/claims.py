@@ -42,7 +42,8 @@ def _line(request: HttpRequest, id: UUID) -> tuple[Line, bool]:
     """The item as a row, and whether the person may claim. Raises Http404."""
     review: Review = found(queries.visible_review, person_of(request), id)
     may = enter(request, review.workspace)
-    return lines(queries.inbox_rows(review.workspace_id, person_of(request), [id]))[0], "claim" in may
+    rows = queries.inbox_rows(review.workspace_id, person_of(request), [id])
+    return lines(rows, person_of(request))[0], "claim" in may
 
 
 @require_http_methods(["POST", "DELETE"])

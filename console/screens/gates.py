@@ -18,6 +18,7 @@ from console.screens import told
 from recovery.engine import reasons
 from recovery.engine.approvals import Rule
 from recovery.engine.reasons import Turn
+from runs import access
 from runs.models import Approval, Effect, Person, Run, Verdict
 from runs.states import (
     ATTEMPT_LIVE,
@@ -133,8 +134,8 @@ def of_run(run: Run, effects: Iterable[Effect], me: Person, since: datetime | No
         return [gate]
     # What a person can do here is to cancel it; going on after the checks and quarantine come later.
     why = "; ".join(why_of(reason) for reason in run.gate)
-    waits = f"{gate.waiting_for}: {why}" if why else gate.waiting_for
-    return [replace(gate, waiting_for=waits, ends_when=_("a person cancels the run"))]
+    said = f"{gate.waiting_for}: {why}" if why else gate.waiting_for
+    return [replace(gate, waiting_for=said, ends_when=_("a person cancels the run"))]
 
 
 def _of_its_own(run: Run) -> dict[str, Any]:
@@ -195,7 +196,7 @@ def signers(approval: Approval, run: Run) -> list[Person]:
 
 def _signers(approval: Approval, run: Run) -> Sequence[tuple[UUID, str]]:
     if approval.state not in (ApprovalState.PENDING, ApprovalState.GRANTED):
-        return [(p.pk, p.name) for p in told.access.people_who_can(run.workspace_id, "start")]
+        return [(p.pk, p.name) for p in access.people_who_can(run.workspace_id, "start")]
     return [(person.pk, person.name) for person in signers(approval, run)]
 
 
@@ -204,8 +205,8 @@ def _proposed(effect: Effect) -> Verdict | None:
 
 
 def _second_person(effect: Effect, verdict: Verdict, me: Person) -> Gate:
-    people = {p.pk: p for p in told.access.people_who_can(effect.workspace_id, "decide")}
-    people |= {p.pk: p for p in told.access.people_who_can(effect.workspace_id, "confirm")}
+    people = {p.pk: p for p in access.people_who_can(effect.workspace_id, "decide")}
+    people |= {p.pk: p for p in access.people_who_can(effect.workspace_id, "confirm")}
     others = [(p.pk, p.name) for p in people.values() if p.owner_id != verdict.person.owner_id]
     who = _("you") if verdict.person_id == me.pk else verdict.person.name
     return Gate(

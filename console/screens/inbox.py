@@ -69,12 +69,12 @@ def inbox(request: HttpRequest, slug: str) -> HttpResponse:
         queries.inbox_page,
         workspace.pk,
         person_of(request),
-        view=asked.view,  # type: ignore[arg-type]  # Asked knows no other
+        view=asked.view,
         cursor=request.GET.get("cursor"),
         limit=PER_PAGE,
         **asked.filters,
     )
-    shown = lines(page.items)
+    shown = lines(page.items, person_of(request))
     context = {
         **_around(request, workspace, asked, may),
         "lines": shown,
@@ -176,11 +176,19 @@ def _since(request: HttpRequest, workspace: Workspace, asked: Asked) -> tuple[in
         return 0, 0, 0
     view: Any = asked.view if asked.view in VIEWS else "everyone"
     now = queries.inbox_page(workspace.pk, person, view=view, limit=queries.MOST_ROWS, **asked.filters)
-    there = {line.review.pk: line for line in lines(queries.inbox_rows(workspace.pk, person, list(seen)))}
+    there = {line.review.pk: line for line in lines(queries.inbox_rows(workspace.pk, person, list(seen)), person)}
     new = [row for row in now.items if row.review.pk not in seen and row.review.opened_at > as_of]
     stay = [id for id in seen if id in there and not there[id].gone]
     changed = [id for id in stay if there[id].mark[32:] != seen[id]]
     return len(new), len(changed), len(seen) - len(stay)
+
+
+@require_GET
+def count(request: HttpRequest, slug: str) -> HttpResponse:
+    """The number beside "Inbox" in the bars."""
+    workspace = found(queries.visible_workspace, person_of(request), slug)
+    counts = queries.inbox_counts(workspace.pk, person_of(request))
+    return render(request, "inbox/count.html", {"n": _number(counts.everyone)})
 
 
 def _seen(text: str) -> dict[UUID, str]:

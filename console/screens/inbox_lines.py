@@ -6,20 +6,22 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from console import money, when
 from console.screens import gates
-from runs.models import Effect, Review
+from runs.models import Effect, Person, Review
 from runs.queries import InboxRow
 from runs.states import EFFECT_SETTLED, ReviewKind, ReviewState, VerdictSays
 
 SAYS = {
-    VerdictSays.HAPPENED: "it happened",
-    VerdictSays.DID_NOT_HAPPEN: "it did not happen",
-    VerdictSays.IN_PART: "it happened in part",
+    VerdictSays.HAPPENED: gettext_lazy("it happened"),
+    VerdictSays.DID_NOT_HAPPEN: gettext_lazy("it did not happen"),
+    VerdictSays.IN_PART: gettext_lazy("it happened in part"),
 }
 
 
@@ -29,6 +31,7 @@ class Line:
 
     row: InboxRow
     now: datetime
+    me: UUID
 
     @property
     def review(self) -> Review:
@@ -68,16 +71,17 @@ class Line:
 
     @property
     def mark(self) -> str:
-        """What the reader saw of this item, in 40 characters: tells "changed" from "the same" later."""
+        """What others may change of it, in 40 characters: tells "changed" from "the same" later."""
         review = self.review
-        seen = f"{review.claimed_by_id} {self.row.signed} {self.row.needed} {review.state}"
+        other = None if review.claimed_by_id == self.me else review.claimed_by_id
+        seen = f"{other} {self.row.signed} {self.row.needed} {review.state}"
         return f"{review.pk.hex}{zlib.crc32(seen.encode()):08x}"
 
 
-def lines(rows: list[InboxRow]) -> list[Line]:
-    """Rows with one moment for all."""
+def lines(rows: list[InboxRow], me: Person) -> list[Line]:
+    """Rows as ``me`` reads them, with one moment for all."""
     now = timezone.now()
-    return [Line(row, now) for row in rows]
+    return [Line(row, now, me.pk) for row in rows]
 
 
 def subject_url(review: Review) -> str:
@@ -94,7 +98,7 @@ def _why(row: InboxRow, now: datetime) -> Iterator[str]:
     if review.kind == ReviewKind.SIGNATURES_NEEDED:
         yield from _signing(row)
     elif review.kind == ReviewKind.CONFIRM_DECISION and review.verdict is not None:
-        said = _(SAYS[VerdictSays(review.verdict.says)])
+        said = SAYS[VerdictSays(review.verdict.says)]
         yield _("{who} decided: {said}. Another person must confirm.").format(who=review.verdict.person.name, said=said)
     elif review.kind == ReviewKind.EVIDENCE_DISAGREES:
         yield _("The evidence disagrees. Nothing is sent until a person decides.")

@@ -48,10 +48,8 @@ def parts(request: HttpRequest, id: UUID) -> HttpResponse:
     """What may change in place: pill, gate, facts, counts, the effects; and how many rows are newer."""
     tab, seen = request.GET.get("tab", "timeline"), request.GET.get("seen", "")
     view = _view(request, id)
-    context = {
-        **_context(view, tab),
-        "newer": max(view.run.head_seq - _number(request, "last", view.run.head_seq), 0),
-    }
+    last = _number(request, "last", view.run.head_seq)
+    context = {**_context(view, tab), "last": last, "newer": max(view.run.head_seq - last, 0)}
     answer = render(request, "run/parts.html", context)
     return answer if seen == context["seen"] else told.say(answer, _heard(view))
 
@@ -61,8 +59,9 @@ def newer(request: HttpRequest, id: UUID) -> HttpResponse:
     """Timeline rows after ``last``, for a reader who is at the end."""
     last = _number(request, "last", 0)
     view = _view(request, id, after=last)
-    context = {"view": view, "run": view.run, "rows": _rows(view), "last": _last(view, last)}
-    return render(request, "run/newer.html", {**context, "newer": view.run.head_seq - context["last"]})
+    newest = _last(view, last)
+    context = {"view": view, "run": view.run, "rows": _rows(view), "last": newest}
+    return render(request, "run/newer.html", {**context, "newer": view.run.head_seq - newest})
 
 
 @require_GET

@@ -164,7 +164,7 @@ class RunView:
     def _reason(self, how: Mapping[str, Any]) -> str:
         """The author's sentence for the end, where there is one."""
         try:
-            sentence = registry.run_type(self.run.type, self.run.type_version).reasons.get(how.get("code"))
+            sentence = registry.run_type(self.run.type, self.run.type_version).reasons.get(str(how.get("code")))
             return str(sentence).format(**how.get("facts", {})) if sentence else ""
         except (ContractError, KeyError):
             return str(how.get("code", ""))  # a version that this installation no longer has

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -126,8 +126,6 @@ def keep_refusal(request: HttpRequest, subject: Subject, act: Act, error: RunsEr
 def refuse(request: HttpRequest, error: RunsError, **more: Any) -> HttpResponse:
     """The answer to a refused action, filled with names and clocks; 404 for what is not theirs to see."""
     if isinstance(error, NotFound):
-        from django.http import Http404
-
         raise Http404 from error
     return told.refusal(request, filled(error), **more)
 

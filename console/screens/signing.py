@@ -25,7 +25,8 @@ from console.screens.approval import (
     preview_of,
     run_goes_on,
 )
-from console.screens.approval_page import ApprovalPage, approval_page, what_changed
+from console.screens.approval_page import ApprovalPage, approval_page
+from console.screens.revisions import what_changed
 from recovery.actions import approvals, signing
 from recovery.actions.common import Done, Subject
 from recovery.engine.refusals import TooLate

@@ -111,7 +111,7 @@ def readable(facts: Mapping[str, Any], *, me: Person | None = None) -> dict[str,
 
 def refusal(request: HttpRequest, error: RunsError, **kwargs: Any) -> HttpResponse:
     """A refusal in place, its times and names as the reader sees them (see :func:`console.http.refusal`)."""
-    error.facts = readable(error.facts, me=request.user if request.user.is_authenticated else None)  # type: ignore[arg-type]
+    error.facts = readable(error.facts, me=request.user if request.user.is_authenticated else None)
     return http.refusal(request, error, **kwargs)
 
 

@@ -27,6 +27,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/", lookup.to_list, {"name": "runs"}, name="last-runs"),
     path("w/<slug:slug>/inbox/", inbox.inbox, name="inbox"),
     path("w/<slug:slug>/inbox/news/", inbox.news, name="inbox-news"),
+    path("w/<slug:slug>/inbox/count/", inbox.count, name="inbox-count"),
     path("reviews/<uuid:id>/row/", claims.row, name="review-row"),
     path("reviews/<uuid:id>/claim/", claims.claim, name="claim"),
     path("reviews/<uuid:id>/release/", claims.release, name="release"),

@@ -66,7 +66,7 @@ def withdrawing(page: ApprovalPage, form: ReasonForm) -> Preview:
         form=form,
         will=[_("your signature no longer counts. It is kept in the history.")],
         will_not=[_("nothing is sent until enough people have signed again.")],
-        based_on=[_("revision {n}, check code {code}").format(n=page.approval.revision, code=page.approval.check_code)],
+        based_on=[page.basis],
         subject=Link(page.url, page.sentence),
     )
 

@@ -21,9 +21,12 @@ from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NoPermit, StaleVersion
 from runs.models import Approval, Effect
 from runs.record import Change, Commit, Entry
-from runs.states import EffectState, EventKind
+from runs.states import RUN_ENDED, EffectState, EventKind, RunState
 
 log = logging.getLogger("recourse.dispatch")
+
+MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING})
+"""States of a run whose effects may be sent."""
 
 
 def dispatch(effect_id: UUID) -> str:
@@ -74,6 +77,8 @@ def send(
         EventKind.EFFECT_SENT,
         {**endings.told_of(effect), "attempt": str(attempt["id"]), "n": n, "how": how},
         [
+            # A cancel request that came first stops this send; whoever is first under the run's lock decides.
+            record.run_moves({}, prior=MAY_SEND),
             *consume,
             record.move(
                 "effect",

@@ -206,11 +206,11 @@ def drop_unsent(s: Session, into: EffectState, code: str) -> list[Change]:
 
 def _held_by_open(s: Session, into: EffectState = EffectState.CANCELLED) -> str:
     """End what is unsent; if something sent is still open, wait for it. Returns the wait, or an empty text."""
-    still = list(Effect.objects.filter(run_id=s.id, state__in=EFFECT_OPEN).order_by("ordinal"))
-    if s.settling is not None:
+    found = Effect.objects.filter(run_id=s.id, state__in=EFFECT_OPEN).order_by("ordinal")
+    if s.settling is not None and s.settling.state not in EFFECT_OPEN:
         # Settled in this very commit: the table does not say so yet.
-        still = [s.settling if e.pk == s.settling.pk else e for e in still]
-        still = [e for e in still if e.state in EFFECT_OPEN]
+        found = found.exclude(pk=s.settling.pk)
+    still = list(found)
     if not still:
         return ""
     blocking = [e for e in still if e.state in EFFECT_BLOCKS_END]

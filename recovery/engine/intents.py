@@ -45,7 +45,7 @@ def _authors(operation: str) -> Iterator[None]:
     """In here functions of a contract's author are called: what they raise is theirs, and is told as theirs."""
     try:
         yield
-    except (RunsError, Undeclared, DatabaseError):
+    except (RunsError, Undeclared, ContractRaised, DatabaseError):
         raise
     except Exception as error:
         raise ContractRaised(operation, error) from error

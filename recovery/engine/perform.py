@@ -34,6 +34,8 @@ def perform(s: Session, transition: Perform) -> str:
             if error.facts.get("thing") != "effect_one_intent" or again == 2:
                 raise
             s.ordinal = None
+            # The effect that has the key may be the one whose outcome is not committed yet.
+            s.flush()
             generations = [
                 intents.resolve(s.workspace, s.id, r, intents.key_of(s.run, r, s.watch.now()))
                 for r in transition.requests

@@ -7,7 +7,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
 _RUN: Final = """async () => (await axe.run(document, {
-    resultTypes: ["violations"], rules: {"target-size": {enabled: true}}
+    resultTypes: ["violations"], preload: false, rules: {"target-size": {enabled: true}}
 })).violations.map(v => [v.id, v.help, v.nodes.map(n => [n.target.join(" "), n.html.slice(0, 200), n.failureSummary])])
 """
 _TOO_WIDE: Final = """() => {

@@ -35,8 +35,12 @@ STALE: Final = "Changed at {t}: what you see is no longer current. See what chan
 def shape(text: str, *, whole: bool = True) -> re.Pattern[str]:
     """A pattern for ``text``, its {t}, {n}, ... by shape, all the rest exactly; white space as a browser shows it."""
     parts = re.split(r"\{(\w+)\}", text)
-    pattern = "".join(SHAPES[part] if n % 2 else re.escape(part) for n, part in enumerate(parts))
+    pattern = "".join(SHAPES[part] if n % 2 else _spaced(part) for n, part in enumerate(parts))
     return re.compile(rf"^\s*{pattern}\s*$" if whole else pattern)
+
+
+def _spaced(text: str) -> str:
+    return r"\s+".join(re.escape(word) for word in text.split(" "))
 
 
 @dataclass
@@ -109,7 +113,7 @@ class Somebody:
     def reads(self, text: str, *, seconds: float = 15) -> None:
         """``text`` stands somewhere in what the page shows, across elements."""
         body = self.page.get_by_role("main")
-        expect(body).to_contain_text(shape(text, whole=False), timeout=seconds * 1000)
+        expect(body).to_contain_text(shape(text, whole=False), use_inner_text=True, timeout=seconds * 1000)
 
     def focus_is_on(self, text: str, *, seconds: float = 15) -> None:
         """The heading ``text`` has the focus."""

@@ -22,18 +22,6 @@ PATIENCE: Final = 30.0
 
 Json = dict[str, Any]
 
-_SHIFT: Final = "from datetime import timedelta; from runs import clock; clock.shift(timedelta(seconds={seconds}))"
-_REVIEW: Final = (
-    "from runs.models import Review; "
-    "print(Review.objects.filter(effect='{effect}', state='open').values_list('pk', flat=True).get())"
-)
-_CANCEL: Final = (
-    "import uuid; from recovery.actions import runs; from runs.models import Person, Run; from runs.record import Act; "
-    "actor = Person.objects.get(email='oncall-a@acme.example'); "
-    "[runs.cancel(run.pk, actor=actor, act=Act(uuid.uuid4(), 'test'), reason='The test is over.') "
-    "for run in Run.objects.filter(pk__in={runs}, ended_at=None)]"
-)
-
 
 def until[T](ask: Callable[[], T], what: str, *, seconds: float = PATIENCE) -> T:
     """Ask until the answer is true; the answer. Fails after ``seconds`` with the last answer."""
@@ -136,12 +124,21 @@ class World:
         return until(there, f"revision {revision} of the request of {run}") or {}
 
     def give_up(self, *runs: str) -> None:
-        """Cancel what is left of these runs, so that the inbox is empty for the next test."""
-        self.stack.manage("shell", "--no-imports", "-c", _CANCEL.format(runs=list(runs)))
+        """Settle and cancel what is left of these runs, so that the inbox is empty for the next test."""
+        self._inside("tidy", *runs)
 
     def review_of(self, effect: str) -> str:
         """The id of the open item of the inbox about ``effect``, as a page to a phone would carry it."""
-        return self.stack.manage("shell", "--no-imports", "-c", _REVIEW.format(effect=effect)).stdout.strip()
+        return self._inside("review", effect)
+
+    def propose(self, effect: str) -> str:
+        """Have Oncall A say that ``effect`` happened, on a word alone; the id of the decision."""
+        return self._inside("propose", effect)
+
+    def _inside(self, name: str, *given: object) -> str:
+        """What the function ``name`` of inside.py prints, run in the environment of the stack."""
+        code = f"from tests.browser import inside; inside.{name}(*{given!r})"
+        return self.stack.manage("shell", "--no-imports", "-c", code).stdout.strip()
 
     def _get(self, path: str) -> Json:
         answer = self.api.get(path)
@@ -164,7 +161,7 @@ class World:
 
     def shift(self, by: timedelta) -> None:
         """Move the record's clock."""
-        self.stack.manage("shell", "--no-imports", "-c", _SHIFT.format(seconds=by.total_seconds()))
+        self._inside("shift", by.total_seconds())
 
     @contextmanager
     def ago(self, by: timedelta) -> Iterator[None]:

@@ -109,9 +109,7 @@ class Scene:
 
     def amend(self, approval: Approval, amount: int = 120_500) -> Approval:
         """The order changes: the run asks anew."""
-        actions.signal(
-            approval.run_id, "order.changed", {"amount": amount}, actor=self.people["a"], act=_act()
-        )
+        actions.signal(approval.run_id, "order.changed", {"amount": amount}, actor=self.people["a"], act=_act())
         self.drain()
         return Approval.objects.get(effect_id=approval.effect_id, revision=approval.revision + 1)
 

@@ -39,7 +39,9 @@ def test_the_page_shows_exactly_the_bytes(scene: Scene) -> None:
     assert f"Sign: refund USD 1,250.00 on charge {target} State: Signatures needed" in page
     assert "0 of 2 signatures (payments-approvers)" in page and "You can sign" in page
     assert re.search(r"Sign by \d\d:\d\d \( in 7 h 59 min \) Must be sent within 1 h of the last signature", page)
-    assert f"Sends USD 1,250.00 from account payments to {target}. Cannot be reversed: money leaves the account." in page
+    assert (
+        f"Sends USD 1,250.00 from account payments to {target}. Cannot be reversed: money leaves the account." in page
+    )
     assert approval.body in page and f"Check code {approval.check_code}" in page
     assert canonical.approval_digest(approval.fields) == approval.digest
     assert raw.index("Bytes that will be sent") < raw.index('value="sign"') < raw.index('value="reject"')
@@ -106,9 +108,7 @@ def test_a_request_that_changed_is_not_signed(scene: Scene) -> None:
         r"Changed at [\d:]+: what you see is no longer current\. See what changed\.", text(client.get(slot))
     )
     tail = str(old.run_id).replace("-", "")[-8:]
-    answer = press(
-        client, opened, f"{_url(old)}decision/", decision="sign", reason="order A-1 is off", step_up=False
-    )
+    answer = press(client, opened, f"{_url(old)}decision/", decision="sign", reason="order A-1 is off", step_up=False)
     page = text(answer)
     assert answer.status_code == 409 and "Confirm it is you" not in page
     assert re.match(
@@ -178,7 +178,7 @@ def test_one_reject_ends_it(scene: Scene) -> None:
     approval = scene.asked()
     _decide(scene, "b", approval)
     page = text(_decide(scene, "c", approval, "reject"))
-    assert re.match(r"Rejected at [\d:]+\. It will not be sent\. The run goes on: Tell the customer\.", page)
+    assert re.match(r"Rejected at [\d:]+\. It will not be sent\. The run goes on to step Tell the customer\.", page)
     scene.drain()
     assert scene.applied(approval.effect) == 0
     page = text(scene.client("b").get(_url(approval)))
@@ -201,7 +201,11 @@ def test_expired_nothing_is_sent_and_it_can_be_asked_for_again(scene: Scene) -> 
     page = text(oncall.get(_url(approval)))
     assert re.search(r"Expired [\w :]+, not sent\. Ask again", page)
     asked = press(
-        oncall, oncall.get(f"{_url(approval)}renewal/"), f"{_url(approval)}renewal/", reason="still wanted", step_up=False
+        oncall,
+        oncall.get(f"{_url(approval)}renewal/"),
+        f"{_url(approval)}renewal/",
+        reason="still wanted",
+        step_up=False,
     )
     assert re.match(r"Asked at [\w :]+\. Not signed yet: 2 signatures are needed by", text(asked))
     new = Approval.objects.get(effect=approval.effect_id, revision=2)

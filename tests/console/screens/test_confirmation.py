@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from recovery.actions import verdicts
 from runs.models import Effect, Verdict
@@ -48,18 +50,14 @@ def test_the_second_person_sees_what_it_rests_on_and_not_the_reason(scene: Scene
     assert "Confirm a decision" in page and re.search(r"the notice happened by Oncall A at [\d:]+", page)
     assert "It hangs on the board" in page and "State: A person's word" in page
     assert re.search(r"<details><summary>The reason Oncall A gave</summary>", raw)
-    assert page.endswith(
-        "Record: the notice happened Do not record it: the outcome stays unknown Leave as it is"
-    )
+    assert page.endswith("Record: the notice happened Do not record it: the outcome stays unknown Leave as it is")
 
 
 def test_confirmed_it_settles_and_the_run_goes_on(scene: Scene, proposed: Verdict) -> None:
     """Two people on a word: the effect happened, the run completes and says by whom."""
     client = scene.client("b", htmx=True)
     page = text(_press(client, proposed, "confirm"))
-    assert re.match(
-        r"Recorded at [\d:]+: the notice happened, decided by Oncall A and you\. Event #\d+\.", page
-    )
+    assert re.match(r"Recorded at [\d:]+: the notice happened, decided by Oncall A and you\. Event #\d+\.", page)
     scene.drain()
     effect = Effect.objects.get(pk=proposed.effect_id)
     assert effect.state == EffectState.SUCCEEDED
@@ -128,6 +126,15 @@ def test_another_decision_than_the_one_shown_is_not_confirmed(scene: Scene, prop
         client, opened, _address(proposed), decision="confirm", reason="my words", digest="0" * 64, step_up=False
     )
     assert answer.status_code == 409 and "my words" in text(answer) and "Confirm it is you" not in text(answer)
+
+
+def test_the_page_makes_few_queries(scene: Scene, proposed: Verdict) -> None:
+    """At most twenty, as every page."""
+    client = scene.client("b")
+    client.get(_address(proposed))
+    with CaptureQueriesContext(connection) as seen:
+        assert client.get(_address(proposed)).status_code == 200
+    assert len(seen) <= 20, "\n".join(one["sql"][:150] for one in seen)
 
 
 def test_an_auditor_is_told_who_can(scene: Scene, proposed: Verdict) -> None:

@@ -145,7 +145,9 @@ def test_a_page_makes_few_queries(scene: Scene) -> None:
     for _ in range(3):
         client.post(f"/effects/{effect.pk}/readback/", act())
     for address in (f"/effects/{effect.pk}/", f"/effects/{effect.pk}/verdict/?says=happened"):
-        with CaptureQueriesContext(connection, ) as seen:
+        with CaptureQueriesContext(
+            connection,
+        ) as seen:
             assert client.get(address).status_code == 200
         assert len(seen) <= MOST_QUERIES, [one["sql"][:90] for one in seen]
 

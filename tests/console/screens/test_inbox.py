@@ -165,12 +165,14 @@ def test_arrivals_changes_and_departures_collect_in_a_bar(scene: Scene) -> None:
     assert text(a.get(address)).startswith("Mine 0")
     _notice(scene)
     _notice(scene)
-    _pressed(scene, "a", first)
+    access.grant(scene.people["b"], scene.here, ["on-call"])
+    _pressed(scene, "b", first)
     Review.objects.filter(pk=second.pk).update(state="closed", closed_at=second.opened_at)
     heard = a.get(address)
-    assert text(heard).startswith("2 new, 1 changed, 1 gone - show Mine 1 Unclaimed 2 Everyone 3")
+    assert text(heard).startswith("2 new, 1 changed, 1 gone - show Mine 0 Unclaimed 2 Everyone 3")
     assert "<title>(3) Inbox - Recourse</title>" in heard.content.decode()
     assert "Inbox: 2 new, 3 need a person." in heard["HX-Trigger"]
+    assert text(a.get(INBOX + "count/")).startswith("3")
 
 
 def test_a_departed_row_stays_greyed_with_its_new_state(scene: Scene) -> None:

@@ -171,7 +171,7 @@ def test_the_tabs_show_effects_checkpoints_and_history(scene: Scene) -> None:
     assert f"Timeline Effects 2 Checkpoints {run.checkpoint_seq} History {run.head_seq}" in page
     shown = _page(scene, run.pk, query="?tab=effects")
     assert re.search(
-        rf"{effect.describe} payments\.refund, payments State: Happened \S+ EUR 19\.90 out {effect.sent_key}", effects
+        rf"{effect.describe} payments\.refund, payments State: Happened \S+ EUR 19\.90 out {effect.sent_key}", shown
     )
     history = _page(scene, run.pk, query="?tab=history")
     assert re.search(

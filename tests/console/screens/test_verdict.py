@@ -99,9 +99,8 @@ def test_no_evidence_is_refused(scene: Scene, seen: Effect) -> None:
     client = scene.client("a", htmx=True)
     answer = press(client, _open(client, seen), f"/effects/{seen.pk}/verdict/", reason="x", evidence=[])
     assert answer.status_code == 422
-    assert (
-        "Not recorded. A decision needs at least one piece of evidence. Check with cards-eu or attach one."
-        in text(answer)
+    assert "Not recorded. A decision needs at least one piece of evidence. Check with cards-eu or attach one." in text(
+        answer
     )
     half = press(client, _open(client, seen), f"/effects/{seen.pk}/verdict/", reason="x", statement="it is there")
     assert half.status_code == 422 and "Say what was said, by whom and when." in text(half)
@@ -111,9 +110,7 @@ def test_no_evidence_is_refused(scene: Scene, seen: Effect) -> None:
 def test_evidence_of_another_effect_is_no_evidence(scene: Scene, seen: Effect) -> None:
     """An id from elsewhere is not one of the choices."""
     client = scene.client("a", htmx=True)
-    answer = press(
-        client, _open(client, seen), f"/effects/{seen.pk}/verdict/", reason="x", evidence=[str(uuid4())]
-    )
+    answer = press(client, _open(client, seen), f"/effects/{seen.pk}/verdict/", reason="x", evidence=[str(uuid4())])
     assert answer.status_code == 422 and Verdict.objects.count() == 0
 
 

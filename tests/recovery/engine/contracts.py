@@ -107,7 +107,7 @@ homeless = _made("test.homeless", dependency="nowhere")
 
 def _explodes(run: Any, p: Any) -> str:
     if p.charge == "ch_keyless":
-        raise KeyError("the author's own words")
+        raise KeyError("its own words")
     return f"refund:{p.charge}"
 
 

@@ -105,6 +105,11 @@ class World:
     def advance(self, run: UUID) -> str:
         return advance(self.s.here.pk, run)
 
+    def advance_anyway(self, run: UUID) -> str:
+        """Advance a run that nothing has woken, as if a person had asked for it."""
+        run_actions.look_again(run, actor=self.s.oncall_g, act=act("look"))
+        return self.advance(run)
+
     def dispatch(self, effect: Effect) -> str:
         return dispatch(effect.pk)
 
@@ -112,14 +117,14 @@ class World:
         return reconcile(effect.pk)
 
     def pass_once(self) -> int:
-        """One sweep, and everything it rang. Returns how much it rang."""
+        """One sweep, and everything it rang. Returns how much it found to do."""
         self.beat()
         self.rung.clear()
-        Sweep().run_once()
+        counts = Sweep().run_once()
         for task, args in list(self.rung):
             ids = [UUID(one) for one in args]
             {"advance": advance, "dispatch": dispatch, "reconcile": reconcile, "lose": lose}[task](*ids)  # type: ignore[operator]
-        return len(self.rung)
+        return len(self.rung) + counts["links"] + counts["expired"]
 
     def drive(self, *, jump: timedelta = timedelta(0), passes: int = 60) -> None:
         """Sweep and work until nothing is due; move the clock to what is due within ``jump``, if anything is.
