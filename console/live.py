@@ -72,7 +72,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.waiting: dict[str, str] = {}
         self.checked = asyncio.get_running_loop().time()
         self.flushing: asyncio.Task[None] | None = None
-        await self.channel_layer.group_add(person_group(self.person), self.channel_name)
+        self.pulse_is_out = False
+        try:
+            await self.channel_layer.group_add(person_group(self.person), self.channel_name)
+        except (OSError, RedisError):  # without the layer nothing would be heard: the browser polls and tries again
+            await self.close(code=TRY_LATER)
+            return
         await self.accept()
         self.beating: asyncio.Task[None] = asyncio.create_task(self.beat())
 
@@ -128,13 +133,32 @@ class LiveConsumer(AsyncWebsocketConsumer):
             self.flushing = asyncio.create_task(self.flush())
 
     async def beat(self) -> None:
-        """Say that the channel lives; check the reader when nothing else has for a minute."""
+        """Say that the channel lives; check the reader when nothing else has for a minute.
+
+        A beat goes through the channel layer and back: a page whose changes cannot come must not look live.
+        """
         while True:
             await asyncio.sleep(BEAT)
             due = asyncio.get_running_loop().time() - self.checked > RECHECK - BEAT
             if due and await self.may_stay() is None:
                 return
-            await self.say_as_of()
+            if self.pulse_is_out or not await self.pulse():
+                await self.close(code=TRY_LATER)
+                return
+
+    async def pulse(self) -> bool:
+        """Send a beat to oneself; False if the layer does not take it."""
+        self.pulse_is_out = True
+        try:
+            await self.channel_layer.send(self.channel_name, {"type": "live.pulse"})
+        except (OSError, RedisError):
+            return False
+        return True
+
+    async def live_pulse(self, message: dict[str, Any]) -> None:
+        """The beat came back: everything that was sent before it was heard."""
+        self.pulse_is_out = False
+        await self.say_as_of()
 
     async def say_as_of(self) -> None:
         """The time up to which this tab has heard everything."""

@@ -11,6 +11,8 @@ import time
 from typing import Any
 from uuid import UUID
 
+from django.db import Error as DatabaseError
+
 from recovery import failpoints
 from recovery.contract import Perform, Wait, registry
 from recovery.contract.errors import ContractError
@@ -46,7 +48,12 @@ def advance(workspace: UUID, run: UUID) -> str:
     A message that says "advance this run" is a hint: everything is read from the record, a second one does nothing.
     """
     me = workers.me("advance")
-    lease = record.lease(workspace, run, worker=me.id, epoch=me.epoch)
+    try:
+        lease = record.lease(workspace, run, worker=me.id, epoch=me.epoch)
+    except DatabaseError:
+        # Nobody knows whether it was taken. Under another name this process holds nothing for sure.
+        workers.rename()
+        raise
     if isinstance(lease, str):
         return lease
     failpoints.hit("advance.leased")
@@ -219,9 +226,7 @@ class _Advance:
         now = s.watch.now()
         if waiting.event is not None:
             signal = (
-                Signal.objects.filter(run_id=s.run["id"], consumed_at=None, name=waiting.event)
-                .order_by("id")
-                .first()
+                Signal.objects.filter(run_id=s.run["id"], consumed_at=None, name=waiting.event).order_by("id").first()
             )
             if signal is not None:
                 s.memory.waiting = None

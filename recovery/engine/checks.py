@@ -37,9 +37,7 @@ class Report:
         return {"checks": self.lines, "verdict": self.verdict}
 
 
-def away(
-    run: Mapping[str, Any], memory: Memory, *, code: str, epoch: int, fresh_for: float, waited: float
-) -> str:
+def away(run: Mapping[str, Any], memory: Memory, *, code: str, epoch: int, fresh_for: float, waited: float) -> str:
     """Why the run counts as away, or an empty text: other owner, other code or epoch, or a long wait (seconds)."""
     if memory.owner and memory.owner != str(run["lease_owner"]):
         return "other_owner"
@@ -63,9 +61,7 @@ def nine(
     """Run the checks over what the record says now. Reads only."""
     report = Report()
     known = restored.schema == codec.SCHEMA
-    report.add(
-        1, "checkpoint_schema", PASSED if known else FAILED, schema=restored.schema, knows=codec.SCHEMA
-    )
+    report.add(1, "checkpoint_schema", PASSED if known else FAILED, schema=restored.schema, knows=codec.SCHEMA)
     report.add(2, "lease_and_token", PASSED, token=run["token"], tries=run["tries"])
     named = {UUID(str(line["id"])): line for line in memory.settled}
     moved = [str(e.pk) for e in effects if e.pk in named and named[e.pk]["state"] != e.state]
@@ -106,7 +102,5 @@ def _who_lost_rights(run: Mapping[str, Any], effects: Sequence[Effect]) -> list[
             lost.append(person.name)
     granted = Approval.objects.filter(effect__in=[e.pk for e in effects], state=ApprovalState.GRANTED)
     for approval in granted.prefetch_related("signatures__person"):
-        lost.extend(
-            s.person.name for s in approval.signatures.all() if s.state == "signed" and not s.person.is_active
-        )
+        lost.extend(s.person.name for s in approval.signatures.all() if s.state == "signed" and not s.person.is_active)
     return lost

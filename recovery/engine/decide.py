@@ -80,11 +80,10 @@ def _awaiting(case: Case) -> Decision:
     if case.now >= case.last_moment_to_send:
         return case.settle(EffectState.EXPIRED, "deadline_passed")
     if case.snap.approve_by is not None and case.now >= case.snap.approve_by:
-        return case.ask(
-            "approval_expired", review=ReviewKind.SIGNATURES_NEEDED, again=case.last_moment_to_send
-        )
+        return case.ask("approval_expired", review=ReviewKind.SIGNATURES_NEEDED, again=case.last_moment_to_send)
     again = min(at for at in (case.snap.approve_by, case.last_moment_to_send) if at is not None)
-    return case.ask("signatures_needed", review=ReviewKind.SIGNATURES_NEEDED, again=again)
+    signers = case.contract.approval.group if case.contract.approval is not None else case.contract.escalate_to
+    return case.ask("signatures_needed", review=ReviewKind.SIGNATURES_NEEDED, again=again, group=signers)
 
 
 def _in_flight(case: Case) -> Decision:

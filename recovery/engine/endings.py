@@ -240,9 +240,7 @@ _KIND: Final = {
 }
 
 
-def step_outcomes(
-    effects: Sequence[Effect], known: Mapping[UUID, Sequence[UUID]] | None = None
-) -> list[StepOutcome]:
+def step_outcomes(effects: Sequence[Effect], known: Mapping[UUID, Sequence[UUID]] | None = None) -> list[StepOutcome]:
     """What a step receives, in the order it asked. One query for the evidence of all that is not ``known``."""
     shown: dict[UUID, list[UUID]] = {id: list(evidence) for id, evidence in (known or {}).items()}
     if any(e.pk not in shown for e in effects):

@@ -46,9 +46,7 @@ def wait_for_effects(
     s: Session, effects: Sequence[Effect], *, entries: Sequence[Entry] = (), changed: bool = False
 ) -> str:
     """Release the run until its effects settle. ``entries`` come first; ``changed``: the checkpoint differs."""
-    s.open = [
-        {"id": str(e.pk), "state": e.state, "version": e.version} for e in effects if e.state in EFFECT_OPEN
-    ]
+    s.open = [{"id": str(e.pk), "state": e.state, "version": e.version} for e in effects if e.state in EFFECT_OPEN]
     on = waits_for(effects)
     wait(s, on, wake_at=None, entries=entries, checkpoint=changed or bool(s.buffer))
     return f"waits: {on}"
@@ -247,7 +245,4 @@ def _ends(s: Session) -> list[dict[str, Any]]:
     """How each effect of the run ended, for the event that ends it."""
     rows = Effect.objects.filter(run_id=s.id).order_by("ordinal").values("id", "describe", "state")
     fresh = {s.settling.pk: s.settling.state} if s.settling is not None else {}
-    return [
-        {"effect": str(r["id"]), "describe": r["describe"], "state": fresh.get(r["id"], r["state"])}
-        for r in rows
-    ]
+    return [{"effect": str(r["id"]), "describe": r["describe"], "state": fresh.get(r["id"], r["state"])} for r in rows]

@@ -102,9 +102,7 @@ def build(
         return _build(run, request, ordinal=ordinal, now=now, generation=generation)
 
 
-def _build(
-    run: Mapping[str, Any], request: EffectRequest, *, ordinal: int, now: datetime, generation: int
-) -> Intent:
+def _build(run: Mapping[str, Any], request: EffectRequest, *, ordinal: int, now: datetime, generation: int) -> Intent:
     contract = request.contract
     contract.require_whole()
     workspace = UUID(str(run["workspace_id"]))

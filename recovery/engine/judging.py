@@ -64,9 +64,7 @@ class Case:
     @cached_property
     def tries(self) -> int:
         """Tries that count; being told to come later costs time, not tries."""
-        return sum(
-            1 for one in self.attempts if one.outcome is None or one.outcome.kind != OutcomeKind.OVERLOADED
-        )
+        return sum(1 for one in self.attempts if one.outcome is None or one.outcome.kind != OutcomeKind.OVERLOADED)
 
     @cached_property
     def could_arrive_until(self) -> datetime | None:
@@ -88,9 +86,7 @@ class Case:
     @property
     def was_taken(self) -> bool:
         """Whether the other side ever said that it took it (202)."""
-        return any(
-            one.outcome is not None and one.outcome.kind == OutcomeKind.ACCEPTED for one in self.attempts
-        )
+        return any(one.outcome is not None and one.outcome.kind == OutcomeKind.ACCEPTED for one in self.attempts)
 
     # Evidence
 
@@ -112,9 +108,7 @@ class Case:
         return [
             one
             for one in self.snap.evidence
-            if one.strength == Strength.PROVES
-            and one.claim in settling
-            and one.kind != EvidenceKind.STATEMENT
+            if one.strength == Strength.PROVES and one.claim in settling and one.kind != EvidenceKind.STATEMENT
         ]
 
     def counts_as_negative(self, one: EvidenceView) -> bool:
@@ -249,9 +243,7 @@ class Case:
         """Nothing to do before ``until``."""
         becomes = more.pop("becomes", None)
         facts = self.facts(at=until, **more)
-        return Decision(
-            verb=Verb.WAIT, reason=reason, facts=facts, not_before=until, becomes=self._change(becomes)
-        )
+        return Decision(verb=Verb.WAIT, reason=reason, facts=facts, not_before=until, becomes=self._change(becomes))
 
     def ask(
         self,
@@ -276,9 +268,7 @@ class Case:
 
     def act(self, verb: Verb, reason: str, becomes: EffectState | None = None, **more: Any) -> Decision:
         """Send, resend or read back now."""
-        return Decision(
-            verb=verb, reason=reason, facts=self.facts(at=self.now, **more), becomes=self._change(becomes)
-        )
+        return Decision(verb=verb, reason=reason, facts=self.facts(at=self.now, **more), becomes=self._change(becomes))
 
     def settle(
         self,

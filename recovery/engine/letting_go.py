@@ -72,8 +72,6 @@ def _release(s: Session, error: Exception) -> None:
     if isinstance(error, DatabaseError):
         # The record was away: not a try that this run could have used.
         tries = max(tries - 1, 0)
-    back = record.run_moves(
-        {"lease_owner": None, "tries": tries}, times={"wake_at": after}, soonest=True
-    )
+    back = record.run_moves({"lease_owner": None, "tries": tries}, times={"wake_at": after}, soonest=True)
     entry = Entry(EventKind.RUN_ADVANCED, told, [back])
     record.commit(record.Commit(s.workspace, s.id, [entry], token=int(s.run["token"])))

@@ -65,9 +65,7 @@ class Memory:
         del self.settled[:-SETTLED_KEPT]
 
 
-def seal(
-    run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Mapping[str, Any]] = ()
-) -> record.Sealed:
+def seal(run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Mapping[str, Any]] = ()) -> record.Sealed:
     """The next checkpoint of ``run`` (its row). ``effects``: open ones as id, state, version, attempt.
 
     Raises codec.Unserialisable with the field's path before anything is written.

@@ -24,7 +24,6 @@ from runs.models import Attempt, Effect
 from runs.record import Commit, Entry
 from runs.states import ATTEMPT_LIVE, AttemptState, EventKind
 
-
 log = logging.getLogger("recourse.send")
 
 
@@ -175,9 +174,7 @@ def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> None:
     record.commit(Commit(effect.workspace_id, effect.run_id, [entry]))
 
 
-def commit_or_keep(
-    commit: Callable[[], Any], effect: Effect, attempt: UUID, sent: Sent, now: datetime
-) -> bool:
+def commit_or_keep(commit: Callable[[], Any], effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> bool:
     """Commit an outcome; where somebody else was first, keep the answer as evidence. True if it was committed."""
     try:
         commit()

@@ -96,9 +96,7 @@ def _inline(s: Session, intent: Intent) -> str:
         except LostRace:
             # Taken for lost before a byte left: somebody else settles it.
             return finish.wait_for_effects(s, [effect])
-    sent = outbound.send(
-        effect, attempt["id"], int(s.run["token"]), contract, committed_at=done.at, now=s.watch.now()
-    )
+    sent = outbound.send(effect, attempt["id"], int(s.run["token"]), contract, committed_at=done.at, now=s.watch.now())
     ended = outbound.ended(
         effect,
         attempt["id"],
@@ -174,21 +172,15 @@ def amend(s: Session, transition: Perform, pending: Pending, effects: list[Effec
         key = intents.key_of(s.run, request, s.watch.now())
         effect = by_key.get((request.contract.operation, key))
         if effect is None:
-            raise KeyMismatch(
-                f"{signal.name} asked for another effect ({key}); only the same one can be amended"
-            )
+            raise KeyMismatch(f"{signal.name} asked for another effect ({key}); only the same one can be amended")
         entries.append(_amend_one(s, request, effect, signal))
-    s.memory.pending = Pending(
-        pending.effects, transition.then, dict(transition.on) or pending.on, pending.many
-    )
+    s.memory.pending = Pending(pending.effects, transition.then, dict(transition.on) or pending.on, pending.many)
     s.memory.step = transition.then
     return finish.wait_for_effects(s, effects, entries=entries, changed=True)
 
 
 def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signal) -> Entry:
-    built = intents.build(
-        s.run, request, ordinal=effect.ordinal, now=s.watch.now(), generation=effect.generation
-    )
+    built = intents.build(s.run, request, ordinal=effect.ordinal, now=s.watch.now(), generation=effect.generation)
     changed: dict[str, Any] = {
         name: built.row[name]
         for name in (
@@ -207,9 +199,7 @@ def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signa
     changed["state"] = EffectState.READY if rule is None else EffectState.AWAITING_APPROVAL
     approve_by = None if rule is None else min(s.watch.now() + rule.approve_within, effect.deadline)
     as_asked = Effect(**{**built.row, "state": changed["state"], "deadline": effect.deadline})
-    changed["decision"] = decide(
-        snapshots.asked(as_asked, approve_by), request.contract, s.watch.now()
-    ).as_json()
+    changed["decision"] = decide(snapshots.asked(as_asked, approve_by), request.contract, s.watch.now()).as_json()
     times = {"not_before": 0.0} if rule is None else None
     prior = [effect.state]
     changes: list[Change] = [

@@ -48,9 +48,7 @@ class Gate:
     if_nobody_acts: str
 
 
-TIMES: Final = frozenset(
-    {"at", "deadline", "run_deadline", "next_check", "closed", "seen", "first", "second"}
-)
+TIMES: Final = frozenset({"at", "deadline", "run_deadline", "next_check", "closed", "seen", "first", "second"})
 """Facts that are times in ISO 8601; the screen shows them in the reader's zone."""
 
 _NOBODY_NEEDS: Final = _("Nobody needs to; Recourse does it.")
@@ -81,9 +79,7 @@ def _ended(says: Any) -> Reason:
 REASONS: Final[dict[str, Reason]] = {
     # Before and at the send
     "send_now": _own(_("its turn to be sent"), _("it is sent"), _("Recourse sends it now.")),
-    "pause": _own(
-        _("a pause after the last try"), _("the pause ends at {at}"), _("Recourse sends it at {at}.")
-    ),
+    "pause": _own(_("a pause after the last try"), _("the pause ends at {at}"), _("Recourse sends it at {at}.")),
     "not_sent": _own(
         _("{dependency} to be reachable; nothing has left yet"),
         _("a connection is made"),
@@ -134,9 +130,7 @@ REASONS: Final[dict[str, Reason]] = {
         _SHOWN_OR_DECIDED,
         _("Recourse asks {dependency} before anything else is sent."),
     ),
-    "check_unanswered": _own(
-        _PROOF, _("{dependency} answers a check, or a person decides"), _CHECKS_GO_ON, True
-    ),
+    "check_unanswered": _own(_PROOF, _("{dependency} answers a check, or a person decides"), _CHECKS_GO_ON, True),
     "not_found_yet": _own(
         _PROOF,
         _("{dependency} answers two checks after its lag of {lag_s} s, or a person decides"),
@@ -196,12 +190,8 @@ REASONS: Final[dict[str, Reason]] = {
     "promise_ended": _person(
         _PROOF, _("a person decides; what {dependency} promised about keys has ended"), _NOTHING_SENT
     ),
-    "approval_over": _person(
-        _PROOF, _("a person decides; the signatures do not cover another send"), _NOTHING_SENT
-    ),
-    "own_moves_used_up": _person(
-        _PROOF, _("a person decides; Recourse has used up its {tries} tries"), _NOTHING_SENT
-    ),
+    "approval_over": _person(_PROOF, _("a person decides; the signatures do not cover another send"), _NOTHING_SENT),
+    "own_moves_used_up": _person(_PROOF, _("a person decides; Recourse has used up its {tries} tries"), _NOTHING_SENT),
     "cancelling_reads_only": _person(
         _PROOF,
         _("a person decides"),

@@ -27,14 +27,12 @@ from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NotUnknown, StaleVersion
 from runs.models import Attempt, Dependency, Effect
 from runs.models.base import new_id
-from runs.record import Act, Change, Commit, Committed, Entry
+from runs.record import Act, Commit, Committed, Entry
 from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKind, EvidenceKind, Strength
 
 log = logging.getLogger("recourse.reconcile")
 
-CHECKABLE = frozenset(
-    {EffectState.UNKNOWN, EffectState.ACCEPTED, EffectState.DISPUTED, EffectState.IN_FLIGHT}
-)
+CHECKABLE = frozenset({EffectState.UNKNOWN, EffectState.ACCEPTED, EffectState.DISPUTED, EffectState.IN_FLIGHT})
 """States in which asking the dependency can tell something; settled effects are asked about late evidence only."""
 
 
@@ -104,9 +102,7 @@ def _lost(effect: Effect, contract: EffectContract, run: Mapping[str, Any], now:
     views = tuple(replace(a, state=state, ended_at=now) if a.id == last.id else a for a in snap.attempts)
     decision = decide(replace(snap, attempts=views), contract, now)
     if decision.verb == Verb.SETTLE and decision.settle_as == EffectState.NOT_APPLIED and not unsent:
-        decision = replace(
-            decision, becomes=EffectState.UNKNOWN, verb=Verb.WAIT, not_before=now, settle_as=None
-        )
+        decision = replace(decision, becomes=EffectState.UNKNOWN, verb=Verb.WAIT, not_before=now, settle_as=None)
     why = "dead_sender" if not last.sender_alive else "limit_passed"
     ended = endings.conclude(
         effect, decision, contract, now=now, before=before, data={"attempt": str(last.id), "lost": why}
@@ -209,9 +205,7 @@ def _keep_only(effect: Effect, row: dict[str, Any], *, actor: UUID | None, act: 
         ],
     )
     facts = {"evidence": str(row["id"]), "claim": row["claim"]}
-    return record.commit(
-        Commit(effect.workspace_id, effect.run_id, [entry], actor=actor, act=act, facts=facts)
-    )
+    return record.commit(Commit(effect.workspace_id, effect.run_id, [entry], actor=actor, act=act, facts=facts))
 
 
 def _evidence(effect: Effect, answer: ReadbackAnswer, now: datetime) -> dict[str, Any]:

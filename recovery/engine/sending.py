@@ -43,9 +43,7 @@ def send_again(case: Case, reason: str, outcome: Outcome | None) -> Decision:
         return case.settle(EffectState.EXPIRED, "deadline_passed")
     if not case.tries_left(_class_of(case)):
         return case.settle(EffectState.NOT_APPLIED, "tries_used_up")
-    told = (
-        None if outcome is None or outcome.retry_after_s is None else timedelta(seconds=outcome.retry_after_s)
-    )
+    told = None if outcome is None or outcome.retry_after_s is None else timedelta(seconds=outcome.retry_after_s)
     at = max(case.pause_ends(told), case.now)
     if at >= case.last_moment_to_send:
         # Waiting longer than there is time for is only a slower way to expire; say so at the deadline.

@@ -65,9 +65,7 @@ class Session:
     def next_ordinal(self) -> int:
         """The next place among the run's effects."""
         if self.ordinal is None:
-            last = (
-                Effect.objects.filter(run_id=self.id).order_by("-ordinal").values_list("ordinal", flat=True)
-            )
+            last = Effect.objects.filter(run_id=self.id).order_by("-ordinal").values_list("ordinal", flat=True)
             self.ordinal = next(iter(last[:1]), 0)
         self.ordinal += 1
         return self.ordinal
@@ -91,11 +89,7 @@ class Session:
         """
         step = {"step": self.memory.step} if self.memory.step else {}
         own = record.run_moves({**step, **run}, prior=[prior], times=times, soonest=soonest)
-        used = (
-            [record.move("signal", self.consume.pk, None, {}, times={"consumed_at": 0})]
-            if self.consume
-            else []
-        )
+        used = [record.move("signal", self.consume.pk, None, {}, times={"consumed_at": 0})] if self.consume else []
         last = entries[-1]
         entries = [
             *self.buffer,
@@ -106,9 +100,7 @@ class Session:
         failpoints.hit("advance.before_commit")
         try:
             done = record.commit(
-                record.Commit(
-                    self.workspace, self.id, entries, token=int(self.run["token"]), checkpoint=sealed
-                )
+                record.Commit(self.workspace, self.id, entries, token=int(self.run["token"]), checkpoint=sealed)
             )
         except LostRace as error:
             if error.facts.get("thing") == "run":
@@ -124,9 +116,7 @@ class Session:
         """Commit what is buffered alone: the outcome must not wait for a slow step, a cancel, or a quarantine."""
         if not self.buffer:
             return
-        done = record.commit(
-            record.Commit(self.workspace, self.id, self.buffer, token=int(self.run["token"]))
-        )
+        done = record.commit(record.Commit(self.workspace, self.id, self.buffer, token=int(self.run["token"])))
         self.buffer = []
         self.unsaved = self.settling = None
         self.take(done)

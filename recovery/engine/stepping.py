@@ -131,9 +131,7 @@ def _call(
         return transition, run_type.dump(seen.data)
     except Exception as error:
         path = str(getattr(error, "path", ""))
-        raise StepRaised(
-            step, "data_unserialisable", "".join(traceback.format_exception(error)), path
-        ) from error
+        raise StepRaised(step, "data_unserialisable", "".join(traceback.format_exception(error)), path) from error
 
 
 def _require_declared(run_type: RunType, transition: Transition) -> None:

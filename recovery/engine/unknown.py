@@ -38,9 +38,7 @@ def decide_unknown(case: Case) -> Decision:
         return _read_or(case, read_at, "still_pending", "still_pending")
     if latest is not None and latest.claim == Claim.HAPPENED and latest.strength == Strength.AGREES:
         # It looks as if it happened: another send could only do harm, and looking again proves no more.
-        return _read_or(
-            case, read_at, "agrees_not_proof", "agrees_not_proof", ask_now=True, evidence=[latest]
-        )
+        return _read_or(case, read_at, "agrees_not_proof", "agrees_not_proof", ask_now=True, evidence=[latest])
     if read_at is not None and latest is None:
         # Reconcile before any other write.
         return case.act(Verb.READ_BACK, "check_first", becomes=EffectState.UNKNOWN)
@@ -79,9 +77,7 @@ def _by_evidence(case: Case) -> Decision | None:
         first = min(case.proofs, key=lambda one: one.received_at)
         state, reason = _BY_CLAIM[first.claim]
         return case.settle(state, reason, case.proofs, result=first.result, seen=first.received_at)
-    agreeing = any(
-        one.claim == Claim.HAPPENED and one.strength == Strength.AGREES for one in case.snap.evidence
-    )
+    agreeing = any(one.claim == Claim.HAPPENED and one.strength == Strength.AGREES for one in case.snap.evidence)
     if len(case.negatives) < 2:
         return None
     if agreeing or case.was_taken:
@@ -172,9 +168,7 @@ def _resend(case: Case) -> Decision | None:
     if last is None or not _is_over(case):
         return None
     outcome = last.outcome
-    told = (
-        None if outcome is None or outcome.retry_after_s is None else timedelta(seconds=outcome.retry_after_s)
-    )
+    told = None if outcome is None or outcome.retry_after_s is None else timedelta(seconds=outcome.retry_after_s)
     at = case.pause_ends(told)
     closes = case.window_closes
     if at >= case.last_moment_to_send or (closes is not None and at + case.contract.timeout >= closes):

@@ -58,9 +58,7 @@ def weigh(case: Case, says: VerdictSays, ticked: Collection[UUID]) -> Weight:
     if says == VerdictSays.DID_NOT_HAPPEN:
         return _did_not_happen(case, chosen)
     wanted = SAID[says]
-    carrying = [
-        one for one in chosen if _by_machine(one) and one.strength in _SUPPORTS and one.claim == wanted
-    ]
+    carrying = [one for one in chosen if _by_machine(one) and one.strength in _SUPPORTS and one.claim == wanted]
     if carrying:
         return Weight(False, "machine_evidence", {"evidence": [str(one.id) for one in carrying]})
     return Weight(True, "word_only" if not any(map(_by_machine, chosen)) else "evidence_does_not_carry")
@@ -101,9 +99,7 @@ def drop_proposed(effect: UUID) -> list[Change]:
     """The changes that end a proposal which evidence overtook, for the commit that settles the effect without
     it.
     """
-    waiting = Verdict.objects.filter(effect_id=effect, state=VerdictState.PROPOSED).values_list(
-        "pk", flat=True
-    )
+    waiting = Verdict.objects.filter(effect_id=effect, state=VerdictState.PROPOSED).values_list("pk", flat=True)
     changes: list[Change] = []
     for verdict in waiting:
         ended = {"state": VerdictState.REFUSED, "confirm_reason": ""}

@@ -104,26 +104,18 @@ class Sweep:
 
     def _orphans(self) -> int:
         """Runs whose owner is dead."""
-        alive = Worker.objects.filter(
-            pk=OuterRef("lease_owner"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER)
-        )
-        left = (
-            Run.objects.filter(lease_owner__isnull=False).filter(~Exists(alive)).exclude(state__in=RUN_ENDED)
-        )
+        alive = Worker.objects.filter(pk=OuterRef("lease_owner"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER))
+        left = Run.objects.filter(lease_owner__isnull=False).filter(~Exists(alive)).exclude(state__in=RUN_ENDED)
         return self._ring_all("advance", left.values_list("workspace_id", "id"))
 
     def _lost_attempts(self, now: datetime) -> int:
-        alive = Worker.objects.filter(
-            pk=OuterRef("worker"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER)
-        )
+        alive = Worker.objects.filter(pk=OuterRef("worker"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER))
         live = Attempt.objects.filter(state__in=list(ATTEMPT_LIVE))
         gone = live.filter(Q(expires_at__lte=now) | ~Exists(alive)).order_by("expires_at")
         return self._ring_all("lose", gone.values_list("pk"))
 
     def _ready(self, now: datetime) -> int:
-        ready = Effect.objects.filter(state=EffectState.READY).filter(
-            Q(not_before__lte=now) | Q(not_before=None)
-        )
+        ready = Effect.objects.filter(state=EffectState.READY).filter(Q(not_before__lte=now) | Q(not_before=None))
         rows = ready.order_by(F("not_before").asc(nulls_first=True))
         return self._ring_all("dispatch", rows.values_list("pk"))
 

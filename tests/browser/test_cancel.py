@@ -18,7 +18,8 @@ def test_cancelled_with_an_effect_in_flight(world: World, people: People) -> Non
     run = world.cancel_order(charge, 6000, "USD", "payments")
     world.until_effect(run, "in_flight")
     a.open(f"/runs/{run}/")
-    a.reads("Waiting: answer in flight")
+    a.reads("payments's turn")
+    a.reads("payments to answer: Refund USD 60.00 on charge ch_9INF")
     a.follow("Cancel run...")
     expect(
         a.page.get_by_role("heading", name=re.compile(r"^Cancel run orders\.cancel [0-9a-f]{4}-[0-9a-f]{4}$"))

@@ -89,7 +89,8 @@ def test_without_live_updates_pages_ask(world: World, people: People, notice: st
         expect(one.page.get_by_label("State of this page")).to_contain_text("Live")
         one.stays()
     with control.held(world.stack.data, "valkey"):
-        expect(state).to_contain_text(re.compile(r"Live updates stopped at \d\d:\d\d:\d\d\. Checking every 15 s\."))
+        stopped = re.compile(r"Live updates stopped at \d\d:\d\d:\d\d\. Checking every 15 s\.")
+        expect(state).to_contain_text(stopped, timeout=25_000)
         b.judged()
         a.press("Claim")
         a.reads("Yours since {t}.")

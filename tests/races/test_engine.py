@@ -29,9 +29,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
-def both(
-    database: FreshDatabase, pool: ThreadPoolExecutor, run: Any, *works: Callable[[], Any]
-) -> list[Any]:
+def both(database: FreshDatabase, pool: ThreadPoolExecutor, run: Any, *works: Callable[[], Any]) -> list[Any]:
     """Each waits at the run's row, in this order; then all go on. Returns what each gave."""
     with the_runs_row(database, run):
         at_work = [arrive(pool, work) for work in works]
@@ -130,9 +128,7 @@ def test_cancel_before_the_resend(w: World, fresh_db: FreshDatabase, pool: Threa
 
 
 @pytest.mark.parametrize("first", ["send", "amendment"])
-def test_a_send_and_an_amendment(
-    w: World, fresh_db: FreshDatabase, pool: ThreadPoolExecutor, first: str
-) -> None:
+def test_a_send_and_an_amendment(w: World, fresh_db: FreshDatabase, pool: ThreadPoolExecutor, first: str) -> None:
     """Invariant 3: what is sent is one revision, whole; the other one never was or never will be."""
     run = w.accept("test.many", "slow")
     w.advance(run)

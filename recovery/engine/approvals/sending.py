@@ -80,9 +80,7 @@ def consume(approval: Approval) -> list[Change]:
         return []
     used = {"state": ApprovalState.CONSUMED}
     return [
-        record.move(
-            "approval", approval.pk, (ApprovalState.GRANTED,), used, times={"consumed_at": 0, "ended_at": 0}
-        )
+        record.move("approval", approval.pk, (ApprovalState.GRANTED,), used, times={"consumed_at": 0, "ended_at": 0})
     ]
 
 
@@ -95,9 +93,7 @@ def give_back(effect: Effect, refused: Refused) -> list[Entry]:
     refused = _precisely(effect, refused)
     why = reason(refused.code, **dict(refused.facts))
     changes: list[Change] = [
-        record.move(
-            "effect", effect.pk, (EffectState.READY,), {"state": EffectState.AWAITING_APPROVAL, "reason": why}
-        )
+        record.move("effect", effect.pk, (EffectState.READY,), {"state": EffectState.AWAITING_APPROVAL, "reason": why})
     ]
     approval = refused.approval
     told = reason(refused.code, describe=effect.describe, stake=effect.stake, **dict(refused.facts))
@@ -117,9 +113,7 @@ def give_back(effect: Effect, refused: Refused) -> list[Entry]:
         )
     else:
         changes += _after_refusal(approval, refused.code, why)
-        changes.append(
-            review_of(approval, told, high=is_high(effect), **_due(approval, refused.code, effect))
-        )
+        changes.append(review_of(approval, told, high=is_high(effect), **_due(approval, refused.code, effect)))
     changes.append(record.reckon())
     data = {**told_of(effect), **why}
     if approval is not None:

@@ -32,11 +32,7 @@ def w(fresh_db: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(workers, "_me", world.me)
         monkeypatch.setattr(workers, "_pid", workers.os.getpid())
 
-        def publish(task: str, *args: str) -> bool:
-            world.rung.append((task, args))
-            return True
-
-        monkeypatch.setattr(bells, "publish", publish)
+        monkeypatch.setattr(bells, "publish", world.publish)
         yield world
         failpoints.disarm()
         world.sound()

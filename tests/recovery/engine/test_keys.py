@@ -102,7 +102,7 @@ def test_the_same_key_with_other_content_is_refused(w: World, settled: bool) -> 
 def test_after_a_rejection_the_key_is_free_for_the_next_generation(w: World) -> None:
     """rejected frees the key: asking again is a new effect whose key says so."""
     w.sandbox.dial("payments", reply="reject", times=1)
-    first = w.accept("test.many", ("pay", "ch_same"))
+    w.accept("test.many", ("pay", "ch_same"))
     w.drive()
     second = w.accept("test.many", ("pay", "ch_same"), amount=99)
     w.drive()

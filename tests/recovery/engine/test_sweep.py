@@ -26,9 +26,7 @@ def test_everything_comes_to_its_end_without_a_single_doorbell(w: World) -> None
     assert all(w.applied(e) == 1 for r in runs for e in w.effects(r))
 
 
-def test_a_broker_that_is_away_fails_nothing_and_is_not_waited_for(
-    w: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_is_away_fails_nothing_and_is_not_waited_for(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Invariant 1: to accept a run PostgreSQL is enough; the doorbell is lost, the caller does not notice."""
     from console.celery import app
 
@@ -68,9 +66,7 @@ def test_a_ring_is_not_repeated_each_second(w: World) -> None:
     assert one.run_once()["runs"] == 1
 
 
-def test_what_is_rung_already_does_not_hide_what_stands_behind(
-    w: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_rung_already_does_not_hide_what_stands_behind(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """It pages: effects that cannot go now (no permit) do not starve the later ones."""
     monkeypatch.setattr(sweep, "PAGE", 2)
     for _ in range(5):

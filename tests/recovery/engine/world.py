@@ -10,35 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar
 from uuid import UUID, uuid4
 
 from django.db import connection
 
-from recovery import bells
 from recovery.actions import runs as run_actions
 from recovery.engine import workers
 from recovery.engine.advance import advance
 from recovery.engine.dispatch import dispatch
-from recovery.engine.reconcile import lose, reconcile
+from recovery.engine.reconcile import reconcile
 from recovery.sandbox.server import Sandbox
-from recovery.upkeep.sweep import Sweep
 from runs import clock
 from runs.history import chain, fold
 from runs.models import Attempt, Dependency, Effect, Event, Person, Review, Run, Worker
 from runs.record import Act
-from runs.states import ATTEMPT_LIVE, RUN_ENDED, EffectState, EventKind, ReviewState
+from runs.states import RUN_ENDED, EventKind, ReviewState
+from tests.recovery.engine.driver import Driver
 from tests.recovery.stage import Stage, act
 
+
 @dataclass
-class World:
+class World(Driver):
     """People and workspaces (``s``), the sandbox, and whoever is at work."""
 
     s: Stage
     sandbox: Sandbox
     me: workers.Me = field(init=False)
-    rung: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     more_than_once: set[str] = field(default_factory=set)
     numbers: int = 0
     FAR: ClassVar[timedelta] = timedelta(hours=6)
@@ -54,19 +53,14 @@ class World:
         self.beat(id)
         return workers.Me(id, "advance", 0 if not hasattr(self, "me") else self.me.epoch)
 
-    def beat(self, id: UUID | None = None) -> None:
-        """The worker, or everyone who is not dead, is seen now."""
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE runs_worker SET seen_at = clock_timestamp() WHERE seen_at > '-infinity'"
-                + (" AND id = %s" if id else ""),
-                [id] if id else [],
-            )
-
     def dies(self, who: workers.Me) -> None:
         """Nobody has heard of ``who`` for too long."""
+        self.silence(who.id)
+
+    def silence(self, worker: UUID) -> None:
+        """The same of a worker by its id."""
         with connection.cursor() as cursor:
-            cursor.execute("UPDATE runs_worker SET seen_at = '-infinity' WHERE id = %s", [who.id])
+            cursor.execute("UPDATE runs_worker SET seen_at = '-infinity' WHERE id = %s", [worker])
 
     @contextmanager
     def as_worker(self, who: workers.Me) -> Iterator[None]:
@@ -117,39 +111,9 @@ class World:
         return reconcile(effect.pk)
 
     def pass_once(self) -> int:
-        """One sweep, and everything it rang. Returns how much it found to do."""
+        """One sweep and its work, with everyone who is not dead alive."""
         self.beat()
-        self.rung.clear()
-        counts = Sweep().run_once()
-        for task, args in list(self.rung):
-            ids = [UUID(one) for one in args]
-            {"advance": advance, "dispatch": dispatch, "reconcile": reconcile, "lose": lose}[task](*ids)  # type: ignore[operator]
-        return len(self.rung) + counts["links"] + counts["expired"]
-
-    def drive(self, *, jump: timedelta = timedelta(0), passes: int = 60) -> None:
-        """Sweep and work until nothing is due; move the clock to what is due within ``jump``, if anything is.
-
-        Fails when it does not come to rest: whatever waits holds no worker and costs nothing (invariant 11).
-        """
-        until = clock.now() + jump
-        for _ in range(passes):
-            if self.pass_once():
-                continue
-            due = self.next_due()
-            if due is None or due > until:
-                return
-            clock.shift(max(due - clock.now(), timedelta(0)) + timedelta(milliseconds=1))
-        raise AssertionError(f"still busy after {passes} passes: {self.rung}")
-
-    def next_due(self) -> datetime | None:
-        """The next moment at which the sweep finds something."""
-        found = [
-            *Run.objects.exclude(wake_at=None).values_list("wake_at", flat=True),
-            *Effect.objects.exclude(next_check_at=None).values_list("next_check_at", flat=True),
-            *Effect.objects.filter(state=EffectState.READY).exclude(not_before=None).values_list("not_before", flat=True),
-            *Attempt.objects.filter(state__in=ATTEMPT_LIVE).values_list("expires_at", flat=True),
-        ]
-        return min(found, default=None)
+        return super().pass_once()
 
     # What is looked at
 
@@ -206,9 +170,4 @@ class World:
 def look(world: World) -> None:
     """Point the dependencies at the sandbox."""
     for row in Dependency.objects.all():
-        Dependency.objects.filter(pk=row.pk).update(
-            base_url=f"{world.sandbox.url}/{row.name}", credential="sandbox"
-        )
-
-
-__all__ = ["World", "bells", "look"]
+        Dependency.objects.filter(pk=row.pk).update(base_url=f"{world.sandbox.url}/{row.name}", credential="sandbox")
