@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 ARGS ?=
 export RECOURSE_STARTED := $(shell date +%s)
 
-.PHONY: help run test test-all check format lock bench base-packages test-packages bench-packages chromium
+.PHONY: help run test test-all check format lock bench chaos base-packages test-packages bench-packages chromium
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -36,6 +36,9 @@ format: test-packages  ## put the code into shape
 
 bench: bench-packages  ## figures beside peers
 	@exec $(PY) -m tests.bench $(ARGS)
+
+chaos: test-packages  ## break the live stack on purpose; ARGS="kills --times 50" or ARGS="outage --seconds 10"
+	@exec $(PY) -m tests.chaos $(ARGS)
 
 # Hashes are those of the published files: what this machine's pip adds from elsewhere is left out.
 lock: test-packages  ## write requirements/*.lock anew from requirements/*.in

@@ -103,7 +103,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a commit led to. ``replayed``: the same action id had been carried out before, this is its result."""
+    """What a commit led to. ``run``: the run's columns that changed, its state, ``wake_at`` and ``lease_owner``.
+
+    ``replayed``: the same action id had been carried out before, this is its result.
+    """
 
     at: datetime
     first: int

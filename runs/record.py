@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+import psycopg
 from django.db import DatabaseError, connection, transaction
 
 from runs import clock, doorbells, errors
@@ -131,6 +132,24 @@ _RACES = {
 }
 
 
+_COMMIT = "SELECT runs_commit(%s::jsonb, %s)"
+
+
+def _run_function(text: str, blob: bytes | None) -> Any:
+    """Call the function as a prepared statement of this connection: its text is not parsed and planned each time.
+
+    One statement is one transaction by itself; only inside another one does it need a savepoint.
+    """
+    connection.validate_no_broken_transaction()
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    outer = transaction.atomic() if connection.in_atomic_block else nullcontext()
+    with outer, connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        row = cursor.execute(_COMMIT, [text, blob], prepare=True).fetchone()
+    assert row is not None
+    return row[0]
+
+
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 """A NUL as JSON writes it, not the text backslash-u0000."""
 
@@ -141,11 +160,7 @@ def _call(payload: Mapping[str, Any], sealed: Sealed | None) -> dict[str, Any]:
         # PostgreSQL keeps no NUL in text; what a stranger's answer or a traceback holds must not stop its record.
         text = _NUL.sub(r"\1\\ufffd", text)
     try:
-        # One statement is one transaction by itself; only inside another one does it need a savepoint.
-        outer = transaction.atomic() if connection.in_atomic_block else nullcontext()
-        with outer, connection.cursor() as cursor:
-            cursor.execute("SELECT runs_commit(%s::jsonb, %s)", [text, sealed.blob if sealed else None])
-            (answer,) = cursor.fetchone()
+        answer = _run_function(text, sealed.blob if sealed else None)
     except DatabaseError as error:
         raise _refusal(error) from error
     parsed = orjson.loads(answer) if isinstance(answer, str) else answer

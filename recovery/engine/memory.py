@@ -45,7 +45,7 @@ class Waiting:
 class Memory:
     """The run as its steps left it. ``step`` is what is called next when nothing is pending or waited for.
 
-    ``ending``: how a step said that it ends, while something it sent is still open. ``owner``: the worker that wrote it.
+    ``ending``: how a step said that it ends, while something sent is still open. ``owner``: the worker that wrote it.
     """
 
     data: dict[str, Any]

@@ -123,7 +123,7 @@ class Session:
 
     def take(self, done: Committed) -> None:
         """Carry on from a commit: its row and its time."""
-        self.run = dict(done.run)
+        self.run.update(done.run)
         self.watch.set(done.at)
 
     def reload(self) -> None:

@@ -287,7 +287,11 @@ BEGIN
             END IF;
         END IF;
         UPDATE runs_run AS t SET ({{run_columns}}) = (SELECT {{run_values}} FROM jsonb_populate_record(t, v_run) AS r)
-        WHERE t.id = v_run_id RETURNING to_jsonb(t) INTO v_row;
+        WHERE t.id = v_run_id RETURNING CASE WHEN v_leasing THEN to_jsonb(t) END INTO v_row;
+        IF NOT v_leasing THEN
+            -- What its owner does not have yet: the columns that changed, and those a doorbell is rung by.
+            v_row := v_run || jsonb_build_object('state', v_state, 'wake_at', v_wake, 'lease_owner', v_owner);
+        END IF;
     END IF;
     v_result := jsonb_build_object('at', v_at, 'first', v_first, 'last', v_seq);
     IF v_act IS NOT NULL THEN

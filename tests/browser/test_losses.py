@@ -26,43 +26,49 @@ def notice(world: World) -> str:
     return run
 
 
-def test_a_lost_answer_says_so_and_counts_once(world: World, people: People, notice: str) -> None:
-    """Section 0, lost reply, invariant 15: recorded but not heard; asked for again; and pressed again."""
+def test_a_lost_answer_says_so_and_counts_once(world: World, people: People) -> None:
+    """Section 0, lost reply, invariant 15: recorded but not heard; asked for; pressed again, and counted once."""
+    run = world.cancel_order("ch_6LOST", 230_000, "EUR", "payments")
+    world.approval(run)
     a = people("Oncall A")
     a.page.clock.install()
-    a.enter("/inbox/")
+    a.enter(f"/runs/{run}/")
+    a.follow("Cancel run...")
+    a.reason.fill("The customer kept the order.")
     held: list[Route] = []
 
     def swallow(route: Route) -> None:
+        if held:
+            route.continue_()
+            return
         route.fetch()  # the server records it; its answer never arrives
         held.append(route)
 
-    a.page.route("**/reviews/*/claim/", swallow)
+    a.page.route("**/cancellation/", swallow)
     a.stays()
-    a.press("Claim")
-    until(lambda: (a.page.wait_for_timeout(50), held)[1], "the claim was sent")
+    a.press("Cancel the run")
+    until(lambda: (a.page.wait_for_timeout(50), held)[1], "the request was sent")
     a.sees_not(NO_ANSWER)
     a.page.clock.fast_forward(10_000)
     a.sees(NO_ANSWER)
     a.reads(SAFE)
-    check = a.link("Check")
+    expect(a.reason).to_have_value("The customer kept the order.")
     a.judged()
     tab = a.page.context.new_page()
-    tab.goto(f"{a.address}{check.get_attribute('href')}")
+    tab.goto(f"{a.address}{a.link('Check').get_attribute('href')}")
     expect(tab.get_by_role("heading", name="It was recorded")).to_be_visible()
-    expect(tab.get_by_role("main")).to_contain_text("the item was claimed.")
+    expect(tab.get_by_role("main")).to_contain_text("the run was asked to be cancelled.")
     tab.close()
-    # Pressing again: the first answer is given up, the same action is sent, and it counts once.
-    a.page.unroute("**/reviews/*/claim/")
-    a.press("Claim")
-    a.reads("Yours since {t}.")
+    # Pressing again gives up the first answer and sends the same action, which is recorded already.
+    a.press("Cancel the run")
+    a.focus_is_on("Already asked at {t} by you. Nothing was done twice.")
     a.sees_not(NO_ANSWER)
     a.stayed()
     for route in held:
         route.abort()
-    events = world.api.get(f"runs/{notice}/events").json()["items"]
-    assert [one["kind"] for one in events].count("review.claimed") == 1
-    world.give_up(notice)
+    events = world.api.get(f"runs/{run}/events").json()["items"]
+    assert [one["kind"] for one in events].count("run.cancel_asked") == 1
+    world.until_run(run, "cancelled")
 
 
 def test_a_broken_connection_says_so_at_once(world: World, people: People, notice: str) -> None:

@@ -67,9 +67,7 @@ class Driver:
         found = [
             *Run.objects.exclude(wake_at=None).values_list("wake_at", flat=True),
             *Effect.objects.exclude(next_check_at=None).values_list("next_check_at", flat=True),
-            *Effect.objects.filter(state=EffectState.READY)
-            .exclude(not_before=None)
-            .values_list("not_before", flat=True),
+            *ready.values_list("not_before", flat=True),
             *Attempt.objects.filter(state__in=ATTEMPT_LIVE).values_list("expires_at", flat=True),
         ]
         return min(found, default=None)
