@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import Any
 
 from kombu.exceptions import OperationalError
 
@@ -14,7 +15,15 @@ log = logging.getLogger("recourse.bells")
 QUIET_AFTER_FAILURE = 5.0
 """Seconds without another try after the broker did not answer: a request must not wait for it again and again."""
 
+MOST_WAITING = 2_000
+"""Messages of one queue from which on the sweep rings no more: whoever is behind, or gone, reads old bells first, and
+a broker whose memory is full takes none at all."""
+
+COUNT_EVERY = 1.0
+"""Seconds for which a queue's length is believed; what is rung meanwhile is added."""
+
 _quiet_until = 0.0
+_counted: dict[str, tuple[float, int]] = {}
 
 
 def ring(what: Ring) -> None:
@@ -28,18 +37,45 @@ def ring(what: Ring) -> None:
 
 
 def publish(name: str, *args: str) -> bool:
-    """Ring the task ``name``; False if the broker is away."""
+    """Ring the task ``name`` again; False if the broker is away or enough bells wait there already."""
     from recovery import tasks
 
-    return _publish(getattr(tasks, name), *args)
+    task = getattr(tasks, name)
+    queue = task.app.amqp.router.route({}, task.name)["queue"].name
+    if time.monotonic() < _quiet_until or _waiting(task.app, queue) >= MOST_WAITING:
+        return False
+    if not _publish(task, *args):
+        return False
+    at, n = _counted[queue]
+    _counted[queue] = (at, n + 1)
+    return True
 
 
-def _publish(task: object, *args: str) -> bool:
+def _waiting(app: Any, queue: str) -> int:
+    """How many messages wait in ``queue``, as of a second ago at most."""
+    at, n = _counted.get(queue, (-1e9, 0))
+    if time.monotonic() - at >= COUNT_EVERY:
+        n = _count(app, queue)
+        _counted[queue] = (time.monotonic(), n)
+    return n
+
+
+def _count(app: Any, queue: str) -> int:
+    with app.connection_or_acquire() as connection:
+        try:
+            with connection.channel() as channel:
+                return int(channel.queue_declare(queue, passive=True).message_count)
+        except (*connection.connection_errors, *connection.channel_errors):
+            # An empty queue does not exist, says Redis; a broker that is away is told by the ring itself.
+            return 0
+
+
+def _publish(task: Any, *args: str) -> bool:
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return False
     try:
-        task.apply_async(args=args, retry=False)  # type: ignore[attr-defined]
+        task.apply_async(args=args, retry=False)
     except (OperationalError, OSError) as error:
         _quiet_until = time.monotonic() + QUIET_AFTER_FAILURE
         log.warning("the broker does not answer (%s); the sweep rings instead", error)

@@ -117,8 +117,10 @@ def _will_not(effects: list[Effect]) -> Iterator[str]:
 
 def _asked(request: HttpRequest, run: Run, effects: list[Effect], done: Done) -> Result:
     """Asked for, not done: what is still open is said; a request made before is said to be that."""
-    if done.facts.get("asked_at"):
-        said = _already(request, str(done.facts["asked_at"]), str(done.facts.get("by") or ""))
+    if done.replayed or done.facts.get("asked_at"):
+        # The same press again, or another one after somebody else's.
+        first = str(done.facts.get("asked_at") or done.at.isoformat())
+        said = _already(request, first, str(done.facts.get("by") or person_of(request).name))
         return Result(said, _open(effects), tone="quiet", subject=_subject(run))
     sent = unsettled(effects)
     left = _("{what} to settle").format(what=told.counted(sent)) if sent else _("a worker ends it")

@@ -251,7 +251,7 @@ def renew(approval_id: UUID, *, actor: Person, act: Act, reason: str) -> Done:
                 contract,
                 run=run,
                 requester=actor.pk,
-                editors=approval.editors,
+                editors=sorted(approvals.hands_in(approval)),
                 revision=revision,
                 supersedes=old,
                 group=approval.group,

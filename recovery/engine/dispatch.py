@@ -5,7 +5,6 @@ It calls no step and moves no run; the outcome's commit wakes the run. No connec
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -16,14 +15,12 @@ from recovery import failpoints
 from recovery.contract import EffectContract, registry
 from recovery.engine import approvals, endings, intents, outbound, snapshots, workers
 from recovery.engine.decide import decide
-from recovery.engine.snapshot import AttemptView, EvidenceView, Verb
+from recovery.engine.snapshot import Snapshot, Verb
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NoPermit, StaleVersion
 from runs.models import Approval, Effect
 from runs.record import Change, Commit, Entry
 from runs.states import RUN_ENDED, EffectState, EventKind, RunState
-
-log = logging.getLogger("recourse.dispatch")
 
 MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING})
 """States of a run whose effects may be sent."""
@@ -37,7 +34,6 @@ def dispatch(effect_id: UUID) -> str:
     contract = registry.effect_contract(effect.operation, effect.contract_version)
     run = snapshots.run_of(effect)
     now = clock.now()
-    earlier = snapshots.attempts_of(effect.pk)
     snap = snapshots.take(effect, contract, run, now)
     decision = decide(snap, contract, now)
     if decision.verb != Verb.SEND:
@@ -50,19 +46,21 @@ def dispatch(effect_id: UUID) -> str:
             return _quietly(Commit(effect.workspace_id, effect.run_id, entries), "held back")
         if isinstance(checked, Approval):
             consume = approvals.consume(checked)
-    return send(effect, contract, run, earlier=earlier, evidence=snap.evidence, consume=consume)
+    return send(effect, contract, run, snap, consume=consume)
 
 
 def send(
     effect: Effect,
     contract: EffectContract,
     run: Mapping[str, Any],
+    snap: Snapshot,
     *,
-    earlier: tuple[AttemptView, ...],
-    evidence: tuple[EvidenceView, ...],
     consume: list[Change],
 ) -> str:
-    """Claim, send, record: for an effect that is ready, or unknown and sent again with the same key."""
+    """Claim, send, record: for an effect that is ready, or unknown and sent again with the same key.
+
+    ``snap``: what was decided on; ``consume``: the changes that use its signatures up.
+    """
     me = workers.me("dispatch")
     n = effect.attempts + 1
     token = int(run["token"])
@@ -108,7 +106,15 @@ def send(
         except LostRace:
             return "taken for lost"
     connection.close()  # given back to the pool: none is held during the call
-    sent = outbound.send(claimed, attempt["id"], token, contract, committed_at=done.at, now=watch.now())
+    sent = outbound.send(
+        claimed,
+        attempt["id"],
+        token,
+        contract,
+        committed_at=done.at,
+        now=watch.now(),
+        execute_by=snap.execute_by if snap.needs_approval else None,
+    )
     failpoints.hit("dispatch.before_outcome")
     ended = outbound.ended(
         claimed,
@@ -119,8 +125,8 @@ def send(
         snapshots.run_of(effect),
         committed_at=done.at,
         now=watch.now(),
-        earlier=earlier,
-        evidence=evidence,
+        earlier=snap.attempts,
+        evidence=snap.evidence,
     )
     commit = Commit(effect.workspace_id, effect.run_id, [ended.entry])
     if not outbound.commit_or_keep(lambda: record.commit(commit), claimed, attempt["id"], sent, watch.now()):

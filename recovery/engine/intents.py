@@ -166,9 +166,14 @@ def _irreversible(operation: str, version: int, text: Any) -> str:
     return english(text)
 
 
-def may_go_inline(intent: Intent, alone: bool) -> bool:
-    """The run's owner sends by itself: one effect, a short call, no signatures. Everything else is handed."""
-    return alone and intent.request.contract.timeout <= INLINE_AT_MOST and not intent.needs_signatures
+def may_go_inline(intent: Intent, alone: bool, now: datetime) -> bool:
+    """The run's owner sends by itself: one effect, a short call, no signatures, time enough to deal with the answer.
+
+    Everything else is handed; a sender expires what comes too late.
+    """
+    contract = intent.request.contract
+    in_time = now < intent.row["deadline"] - contract.reserve
+    return alone and in_time and contract.timeout <= INLINE_AT_MOST and not intent.needs_signatures
 
 
 def attempt_row(effect: Mapping[str, Any], *, n: int, token: int, worker: UUID) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from recovery.engine import outbound, workers
 from recovery.engine.session import Session
 from recovery.ports.base import AnswerKind
 from runs import record
-from runs.errors import LostRace, RunsError, StaleOwner
+from runs.errors import IllegalMove, LostRace, RunsError, StaleOwner, StaleVersion
 from runs.record import Entry
 from runs.states import EventKind
 
@@ -58,8 +58,8 @@ def let_go(s: Session, error: Exception) -> None:
 def _keep(s: Session) -> None:
     try:
         s.flush()
-    except LostRace:
-        # Its attempt was given up meanwhile.
+    except (LostRace, StaleVersion, IllegalMove):
+        # Its attempt was given up meanwhile, or its effect moved: the lease must end all the same.
         keep_answer(s)
 
 

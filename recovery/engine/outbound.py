@@ -58,18 +58,22 @@ def send(
     *,
     committed_at: datetime,
     now: datetime,
+    execute_by: datetime | None = None,
 ) -> Sent:
     """Send the stored bytes once, under the stored key. Never raises for what the other side did.
 
-    ``committed_at``: of the attempt; ``now``: the database's time. Too long after it nothing is sent.
+    ``committed_at``: of the attempt; ``now``: the database's time. Nothing is sent too long after the commit, nor once
+    ``execute_by`` of the signatures or the effect's deadline less its reserve has come (invariants 8 and 12).
     """
     try:
         secret = authorization(effect.request["credential"])
     except CredentialMissing:
         answer = Answer(AnswerKind.NOT_SENT, now, now, error="credential_missing")
         return Sent(answer, contract.outcomes.classify(answer))
-    if now >= committed_at + intents.ATTEMPT_GRACE:
-        # Paused since its commit for so long that the attempt may be taken for lost before these bytes arrive.
+    until = [committed_at + intents.ATTEMPT_GRACE, effect.deadline - contract.reserve]
+    if now >= min(until if execute_by is None else [*until, execute_by]):
+        # Paused since it was judged, or since its commit for so long that the attempt may be taken for lost before
+        # these bytes arrive.
         answer = Answer(AnswerKind.NOT_SENT, now, now, error="too_late")
         return Sent(answer, contract.outcomes.classify(answer))
     failpoints.hit("send.before")

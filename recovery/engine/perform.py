@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +16,7 @@ from runs import record
 from runs.errors import KeyMismatch, LostRace, NoPermit
 from runs.models import Approval, Effect, Group, Person, Signal
 from runs.record import Change, Entry
-from runs.states import ApprovalState, EffectState, EventKind
-
-log = logging.getLogger("recourse.perform")
+from runs.states import EffectState, EventKind
 
 
 def perform(s: Session, transition: Perform) -> str:
@@ -59,7 +56,7 @@ def _perform(s: Session, transition: Perform, generations: list[int | Taken], al
     s.memory.pending = Pending(ids, transition.then, dict(transition.on), many=not alone)
     s.memory.step = transition.then
     entries = [_meet(s, effect) for effect in met]
-    if len(new) == 1 and not met and intents.may_go_inline(new[0], alone):
+    if len(new) == 1 and not met and intents.may_go_inline(new[0], alone, now):
         try:
             return _inline(s, new[0])
         except NoPermit:
@@ -205,13 +202,14 @@ def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signa
     changes: list[Change] = [
         record.move("effect", effect.pk, prior, changed, times=times, version=effect.version, bump=True)
     ]
-    old = Approval.objects.filter(
-        effect=effect, state__in=[ApprovalState.PENDING, ApprovalState.GRANTED, ApprovalState.UNSATISFIABLE]
-    ).first()
+    old = Approval.objects.filter(effect=effect).order_by("-revision").first()
     by = None
     if signal.sender_id is not None:
         by = Person.objects.filter(pk=signal.sender_id).values_list("name", flat=True).first()
-    editors = list(old.editors) if old else []
+    # Also where that request is over: whoever had a hand in it signs none of the later ones (R4).
+    editors = sorted(approvals.hands_in(old)) if old else []
+    if old is not None and old.state not in approvals.REPLACEABLE:
+        old = None
     if signal.sender_id is not None:
         editors.append(str(signal.sender_id))
     if rule is not None:

@@ -52,7 +52,7 @@ def reconcile(effect_id: UUID) -> str:
         _, seen, done = _ask(effect, contract, run, snap)
         return seen if done else "another was first"
     if decision.verb == Verb.RESEND:
-        return dispatch.send(effect, contract, run, earlier=snap.attempts, evidence=snap.evidence, consume=[])
+        return dispatch.send(effect, contract, run, snap, consume=[])
     if decision.verb == Verb.SEND:
         return dispatch.dispatch(effect.pk)
     if effect.state == EffectState.AWAITING_APPROVAL:

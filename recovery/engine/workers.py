@@ -108,7 +108,8 @@ def leave() -> None:
 def bury_dead_here() -> int:
     """Free at once the leases of workers of this host whose process is gone. Returns how many were found.
 
-    Only a shortcut: a worker elsewhere, or one whose pid was taken by another process, is found by its silence.
+    Only a shortcut: a worker elsewhere, or one whose pid was taken by another process, is found by its silence. Rows of
+    workers that fell silent a day ago are dropped.
     """
     host = socket.gethostname()
     with connection.cursor() as cursor:
@@ -119,8 +120,10 @@ def bury_dead_here() -> int:
         gone = [worker for worker, pid in cursor.fetchall() if not _runs(pid)]
         if gone:
             cursor.execute("UPDATE runs_worker SET seen_at = '-infinity' WHERE id = ANY(%s)", [gone])
+        # Whoever left or was buried has no time of its own any more: its start tells that the row is old.
         cursor.execute(
-            "DELETE FROM runs_worker WHERE seen_at < clock_timestamp() - interval '1 day' AND seen_at > '-infinity'"
+            "DELETE FROM runs_worker WHERE seen_at < clock_timestamp() - interval '1 day'"
+            " AND started_at < clock_timestamp() - interval '1 day'"
         )
     return len(gone)
 

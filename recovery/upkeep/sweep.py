@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from recovery import bells
@@ -61,17 +61,18 @@ class Sweep:
     def run_once(self) -> dict[str, int]:
         """One pass. Returns counts by what was done."""
         now = clock.now()
-        counts = {
-            "buried": workers.bury_dead_here(),
-            "runs": self._due_runs(now),
-            "orphans": self._orphans(),
-            "attempts": self._lost_attempts(now),
-            "ready": self._ready(now),
-            "checks": self._to_check(now),
-            "links": self._links(now),
-            "expired": approvals.expire_due(now, PAGE),
-            "quorums": self._quorums(now),
+        parts: dict[str, Callable[[], int]] = {
+            "buried": workers.bury_dead_here,
+            "runs": lambda: self._due_runs(now),
+            "orphans": self._orphans,
+            "attempts": lambda: self._lost_attempts(now),
+            "ready": lambda: self._ready(now),
+            "checks": lambda: self._to_check(now),
+            "links": lambda: self._links(now),
+            "expired": lambda: approvals.expire_due(now, PAGE),
+            "quorums": lambda: self._quorums(now),
         }
+        counts = {name: _part(name, part) for name, part in parts.items()}
         self._forget()
         return counts
 
@@ -100,6 +101,8 @@ class Sweep:
 
     def _due_runs(self, now: datetime) -> int:
         due = Run.objects.filter(wake_at__lte=now, lease_owner=None).order_by("wake_at")
+        # What moves under it still wakes a run that is quarantined; only a person takes it out.
+        due = due.exclude(state=RunState.QUARANTINED)
         return self._ring_all("advance", due.values_list("workspace_id", "id"))
 
     def _orphans(self) -> int:
@@ -115,9 +118,8 @@ class Sweep:
         return self._ring_all("lose", gone.values_list("pk"))
 
     def _ready(self, now: datetime) -> int:
-        ready = Effect.objects.filter(state=EffectState.READY).filter(Q(not_before__lte=now) | Q(not_before=None))
-        rows = ready.order_by(F("not_before").asc(nulls_first=True))
-        return self._ring_all("dispatch", rows.values_list("pk"))
+        ready = Effect.objects.filter(state=EffectState.READY, not_before__lte=now).order_by("not_before")
+        return self._ring_all("dispatch", ready.values_list("pk"))
 
     def _to_check(self, now: datetime) -> int:
         due = Effect.objects.filter(next_check_at__lte=now).order_by("next_check_at")
@@ -152,6 +154,17 @@ class Sweep:
             entry = Entry(EventKind.RUN_WOKEN, {"by": "another run's effect"}, [change])
             woken += _try(lambda w=workspace, r=run, e=entry: record.commit(Commit(w, r, [e])))  # type: ignore[misc]
         return woken
+
+
+def _part(name: str, part: Callable[[], int]) -> int:
+    """What ``part`` did. A row that breaks one part must not keep the others from theirs."""
+    try:
+        return part()
+    except (OperationalError, InterfaceError):
+        raise  # the record is away: whoever sweeps opens it anew
+    except (DatabaseError, RunsError):
+        log.exception("sweep: %s broke", name)
+        return 0
 
 
 def _try(commit: Callable[[], object]) -> int:

@@ -32,10 +32,9 @@ def _world(stack: Stack) -> Iterator[World]:
 
 @pytest.fixture
 def world(_world: World) -> Iterator[World]:
-    """The stack with an honest other side; a test's dials end with it."""
-    _world.sandbox.reset()
+    """The stack with an honest other side; what a test starts and dials ends with it."""
     yield _world
-    _world.sandbox.reset()
+    _world.leave_nothing()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ NOT_SAVED = "Not saved. Recourse cannot reach its record. What you typed is kept
 
 @pytest.fixture
 def notice(world: World) -> str:
-    """A run whose notice nobody knows about, so that a person is asked; settled afterwards by the test itself."""
+    """A run whose notice nobody knows about, so that a person is asked."""
     world.sandbox.dial("notices", reply="drop", times=1)
     run = world.start("notices.send", {"to": "losses", "text": "Closed today"})
     world.until_asked(run)
@@ -84,7 +84,6 @@ def test_a_broken_connection_says_so_at_once(world: World, people: People, notic
     a.page.go_back()
     a.press("Claim")
     a.reads("Yours since {t}.")
-    world.give_up(notice)
 
 
 def test_without_live_updates_pages_ask(world: World, people: People, notice: str) -> None:
@@ -108,7 +107,6 @@ def test_without_live_updates_pages_ask(world: World, people: People, notice: st
     expect(row).to_contain_text("Unclaimed")
     a.stayed()
     b.stayed()
-    world.give_up(notice)
 
 
 def test_what_was_typed_stays_while_the_record_is_away(world: World, people: People, notice: str) -> None:
@@ -134,5 +132,3 @@ def test_what_was_typed_stays_while_the_record_is_away(world: World, people: Peo
     cancel.click()
     a.reads("Asked at {t}. Not cancelled yet: 1 notice to settle. Event #{n}.")
     a.stayed()
-    world.give_up(notice)
-    world.until_run(notice, "cancelled")

@@ -32,7 +32,6 @@ class Scene:
 def scene(_world: World) -> Iterator[Scene]:
     """An unknown notice, one that waits for a second person, a refund that waits for signatures, a completed run."""
     world = _world
-    world.sandbox.reset()
     world.sandbox.dial("notices", reply="drop", times=2)
     unknown, proposed = (world.start("notices.send", {"to": f"board-{n}", "text": "Closed today"}) for n in (1, 2))
     waiting = world.cancel_order("ch_7WAIT", 230_000, "EUR", "payments")
@@ -41,9 +40,10 @@ def scene(_world: World) -> Iterator[Scene]:
     verdict = world.propose(world.until_asked(proposed)["id"])
     approval = world.approval(waiting)["id"]
     world.until_run(done, "completed")
+    world.kept |= {unknown, proposed, waiting}
     yield Scene(unknown, proposed, verdict, waiting, approval, done, effect)
-    world.give_up(unknown, proposed, waiting)
-    world.sandbox.reset()
+    world.kept.clear()
+    world.leave_nothing()
 
 
 def test_empty_says_what_would_fill_it(people: People) -> None:
@@ -210,4 +210,3 @@ def test_on_a_phone_the_first_act_is_above_the_bottom_bar(world: World, people: 
     check = a.button("Check with cards-eu now").bounding_box()
     assert bar is not None and check is not None
     assert check["y"] + check["height"] <= bar["y"]
-    world.give_up(run)

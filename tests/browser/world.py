@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -15,10 +15,13 @@ from uuid import uuid4
 import httpx
 
 from recovery.sandbox.client import SandboxClient
+from runs.states import RUN_ENDED, RunState
 from tests.stack import Stack
 
 PATIENCE: Final = 30.0
 """Seconds that a slow machine may need for what takes a moment."""
+
+OPEN: Final = tuple(str(state) for state in RunState if state not in RUN_ENDED)
 
 Json = dict[str, Any]
 
@@ -34,9 +37,10 @@ def until[T](ask: Callable[[], T], what: str, *, seconds: float = PATIENCE) -> T
 
 @dataclass
 class World:
-    """The stack, as a program and as the other side of the border see it."""
+    """The stack, as a program and as the other side of the border see it. ``kept``: runs that outlast a test."""
 
     stack: Stack
+    kept: set[str] = field(default_factory=set)
 
     @cached_property
     def sandbox(self) -> SandboxClient:
@@ -123,9 +127,12 @@ class World:
 
         return until(there, f"revision {revision} of the request of {run}") or {}
 
-    def give_up(self, *runs: str) -> None:
-        """Settle and cancel what is left of these runs, so that the inbox is empty for the next test."""
-        self._inside("tidy", *runs)
+    def leave_nothing(self) -> None:
+        """Settle and cancel what goes on, ``kept`` apart: the inbox is empty again, and the other side honest."""
+        self.sandbox.reset()
+        rows = self._get("workspaces/acme-pay/runs?state=" + ",".join(OPEN))["items"]
+        if ids := [row["id"] for row in rows if row["id"] not in self.kept]:
+            self._inside("tidy", *ids)
 
     def review_of(self, effect: str) -> str:
         """The id of the open item of the inbox about ``effect``, as a page to a phone would carry it."""

@@ -7,11 +7,13 @@ send; ``clocks`` ends what is over and follows changes of people. What people do
 
 from recovery.engine.approvals.asking import (
     OPEN,
+    REPLACEABLE,
     ask,
     bytes_differ,
     columns,
     current_epoch,
     fields_of_effect,
+    hands_in,
     review_of,
     supersede,
 )
@@ -28,6 +30,7 @@ from recovery.engine.approvals.sending import (
 
 __all__ = [
     "OPEN",
+    "REPLACEABLE",
     "Refused",
     "Rule",
     "ask",
@@ -39,6 +42,7 @@ __all__ = [
     "expire_due",
     "fields_of_effect",
     "give_back",
+    "hands_in",
     "reevaluate",
     "review_of",
     "revoke",

@@ -22,7 +22,8 @@ from runs.states import ApprovalState, ReviewKind
 OPEN = (ApprovalState.PENDING, ApprovalState.GRANTED, ApprovalState.UNSATISFIABLE)
 """States of a request that can still lead to a send or to a signature."""
 
-_REPLACEABLE = (*OPEN, ApprovalState.EXPIRED)
+REPLACEABLE = (*OPEN, ApprovalState.EXPIRED)
+"""States of a request that a next revision replaces: also one that ran out, whose review is still open."""
 
 
 def current_epoch() -> int:
@@ -94,10 +95,7 @@ def ask(
     workspace = UUID(str(row["workspace_id"]))
     edited = {str(one) for one in editors}
     if supersedes is not None:
-        # Whoever asked for or edited an earlier revision had a hand in this one.
-        edited.update(supersedes.editors)
-        if supersedes.requester_id is not None:
-            edited.add(str(supersedes.requester_id))
+        edited |= hands_in(supersedes)
     who = rule_for(
         workspace,
         group,
@@ -141,6 +139,11 @@ def ask(
     return changes
 
 
+def hands_in(approval: Approval) -> set[str]:
+    """Ids of whoever asked for ``approval`` or edited it or a revision before: they had a hand in the next one (R4)."""
+    return {*approval.editors, *([str(approval.requester_id)] if approval.requester_id else [])}
+
+
 def review_of(
     approval: Approval,
     why: Mapping[str, Any],
@@ -172,7 +175,7 @@ def supersede(old: Approval, *, revision: int, cause: Mapping[str, Any] | None =
         record.move(
             "approval",
             old.pk,
-            _REPLACEABLE,
+            REPLACEABLE,
             {"state": ApprovalState.SUPERSEDED, "reason": why},
             times={"ended_at": 0},
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,10 +18,12 @@ from recovery.engine.approvals.quorum import rule_of
 from recovery.engine.changes import is_high, reason
 from recovery.engine.endings import told_of
 from runs import record
-from runs.errors import LostRace
+from runs.errors import LostRace, RunsError
 from runs.models import Approval, Effect, Run
 from runs.record import Change, Commit, Entry
 from runs.states import ApprovalState, EffectState, EventKind
+
+log = logging.getLogger("recourse.approvals")
 
 _CHUNK = 200
 
@@ -129,6 +132,10 @@ def _under_lock(pk: UUID, run: UUID, judge: Callable[[Approval], Entry | None]) 
             record.commit(Commit(approval.workspace_id, approval.run_id, [entry]))
     except LostRace:
         # The effect is not where this request left it: its own commit says what follows.
+        return 0
+    except RunsError:
+        # One request that cannot be ended must not keep those behind it open.
+        log.exception("request %s cannot be judged", pk)
         return 0
     return 1
 
