@@ -12,11 +12,12 @@ class RecoveryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from recovery import bells
+        from recovery import bells, failpoints
         from recovery.checks import register_checks
         from recovery.contract import registry
         from runs import doorbells
 
+        failpoints.arm_from_environment()
         doorbells.register(bells.ring)
         registry.discover()
         register_checks()

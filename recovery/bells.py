@@ -61,7 +61,7 @@ def _waiting(app: Any, queue: str) -> int:
 
 
 def _count(app: Any, queue: str) -> int:
-    with app.connection_or_acquire() as connection:
+    with app.connection_for_write() as connection:
         try:
             with connection.channel() as channel:
                 return int(channel.queue_declare(queue, passive=True).message_count)

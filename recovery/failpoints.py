@@ -1,8 +1,8 @@
 """Named points where a test or a drill may break the engine. A no-op unless armed.
 
 Armed by ``RECOURSE_FAILPOINTS`` (``name=action[:probability]``, separated by commas) when a process starts, or by
-:func:`arm` inside one. Actions: ``kill`` (SIGKILL self), ``raise``, ``stop:seconds`` (SIGSTOP, continued by whoever
-armed it). A name that is not in POINTS is refused, so that a test cannot arm what nobody hits.
+:func:`arm` inside one. Actions: ``kill`` (SIGKILL self), ``raise``, ``stop`` (SIGSTOP self, continued by whoever armed
+it). A name that is not in POINTS is refused, so that a test cannot arm what nobody hits.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from console.screens import comparing, effect_facts, gates, place, saying, settling, told
 from console.screens.gates import Gate
+from recovery.actions.effects import CHECKABLE
 from recovery.contract import EffectContract
 from recovery.engine.verdicts import DECIDABLE
 from runs import queries
@@ -131,7 +132,7 @@ class EffectPage:
             self.contract is not None
             and self.contract.reconcile is not None
             and bool(self.detail.attempts)
-            and self.effect.state in _CHECKABLE
+            and self.effect.state in CHECKABLE
         )
 
     @property
@@ -213,14 +214,6 @@ class EffectPage:
     def who_decides(self) -> str:
         """For whoever may not: who can."""
         return told.who_can(self.effect.workspace_id, "decide", self.reader)
-
-
-_CHECKABLE: Final = (
-    EffectState.UNKNOWN,
-    EffectState.ACCEPTED,
-    EffectState.DISPUTED,
-    EffectState.IN_FLIGHT,
-)
 
 
 def effect_page(request: HttpRequest, id: UUID) -> EffectPage:

@@ -186,7 +186,8 @@ def _disputed(data: Data, effect: Effect | None, body: Data) -> Said:
 
 
 def _held_back(data: Data, effect: Effect | None, body: Data) -> Said:
-    return Said(_("Not sent: {why}").format(why=data.get("reason") or data.get("code") or _("signatures are needed")))
+    code = data.get("code") or (data.get("decision") or {}).get("reason") or ""
+    return Said(_("Not sent: {why}").format(why=HELD.get(code, _("signatures are needed"))))
 
 
 def _evidence(data: Data, effect: Effect | None, body: Data) -> Said:
@@ -251,7 +252,6 @@ _KINDS: Final[dict[str, Callable[[Data, Effect | None, Data], Said | None]]] = {
     EventKind.EFFECT_AMENDED: _amended,
     EventKind.EFFECT_MET: _met,
     EventKind.EFFECT_SENT: _sent,
-    EventKind.EFFECT_NOT_SENT: _try_ended,
     EventKind.EFFECT_DELAYED: _try_ended,
     EventKind.EFFECT_UNKNOWN: _try_ended,
     EventKind.EFFECT_CHECKED: _checked,

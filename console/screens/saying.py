@@ -57,15 +57,9 @@ def deadline(at: datetime) -> str:
     return when.stamp(at, timezone.now(), seconds=False)
 
 
-def short(value: object) -> str:
-    """The last eight digits of an id in two groups: "8f3c-21ab"."""
-    digits = str(value).replace("-", "")[-8:]
-    return f"{digits[:4]}-{digits[4:]}"
-
-
 def run_name(type: str, id: object) -> str:
     """ "orders.cancel 8f3c-21ab"."""
-    return f"{type} {short(id)}"
+    return f"{type} {told.short(id)}"
 
 
 def listed(names: Sequence[str], more: int = 0) -> str:

@@ -21,7 +21,7 @@ from runs.models import Effect, Event, Run
 SILENCE: Final = timedelta(minutes=10)
 """From here on nothing heard is worth a row."""
 
-MACHINERY: Final = frozenset({"run.leased", "run.advanced", "effect.claimed", "review.opened"})
+MACHINERY: Final = frozenset({"run.leased", "run.advanced", "effect.claimed"})
 """Lines that move the machine and tell nothing about the work; History shows them."""
 
 

@@ -162,9 +162,9 @@ def counted(effects: Iterable[Effect]) -> str:
     return _(" and ").join(_("1 {noun}").format(noun=word) for word in nouns)
 
 
-def short(id: UUID) -> str:
-    """The last eight digits of an id, in two groups."""
-    digits = id.hex[-8:]
+def short(id: object) -> str:
+    """The last eight digits of an id, or of its text, in two groups: "8f3c-21ab"."""
+    digits = str(id).replace("-", "")[-8:]
     return f"{digits[:4]}-{digits[4:]}"
 
 

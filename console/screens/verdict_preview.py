@@ -110,7 +110,7 @@ def _based_on(page: EffectPage) -> list[str]:
         )
     ]
     return lines + [
-        f"{effect_facts.label(one)} ({saying.short(one.pk)})"
+        f"{effect_facts.label(one)} ({told.short(one.pk)})"
         for one in page.detail.evidence
         if one.strength != Strength.NONE
     ]

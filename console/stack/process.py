@@ -13,6 +13,9 @@ from pathlib import Path
 
 from console.stack.errors import StackError
 
+LOG_MOST = 64 * 1024 * 1024
+"""Bytes of a log from which on it becomes ``<name>.1``; the one before that is dropped."""
+
 
 @dataclass
 class Part:
@@ -66,6 +69,12 @@ class Part:
         with suppress(ProcessLookupError):  # nothing is left of the group, which is what was wanted
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def trim_log(self) -> None:
+        """Set a log aside that has grown too long. The process goes on in the same file: it opened it for appending."""
+        if self.log.exists() and self.log.stat().st_size >= LOG_MOST:
+            shutil.copyfile(self.log, self.log.with_name(f"{self.log.name}.1"))
+            os.truncate(self.log, 0)
 
     def last_words(self, lines: int = 12) -> str:
         """The end of its log, for the person who has to know why it ended."""

@@ -14,6 +14,7 @@ from console.stack.process import Part, end_all, how_it_ended
 DEATHS = 3  # more than this many in WINDOW seconds end everything
 WINDOW = 60.0
 PAUSE = 0.05  # seconds between two looks
+LOGS_EVERY = 30.0  # seconds between two looks at how long the logs are
 
 
 class Stopped(Exception):
@@ -34,6 +35,7 @@ class Supervisor:
         self._deaths: dict[str, deque[float]] = {}
         self._waiting: dict[str, float] = {}
         self._end_asked = False
+        self._logs_at = 0.0
 
     def listen(self) -> None:
         """Take Ctrl-C, SIGTERM and SIGHUP as the wish to end; the next look at the parts raises Stopped."""
@@ -56,6 +58,10 @@ class Supervisor:
         """Look at each part once. Raises Stopped or, when one keeps dying, StackError with its last lines."""
         if self._end_asked:
             raise Stopped
+        if time.monotonic() >= self._logs_at:
+            self._logs_at = time.monotonic() + LOGS_EVERY
+            for part in self.parts:
+                part.trim_log()
         for part in self.parts:
             code = part.ended()
             if code is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from recovery.actions.common import Done, Subject, first_result, note_refusal
@@ -11,6 +11,10 @@ from runs import access
 from runs.errors import NotFound, RunsError
 from runs.models import Effect, Person
 from runs.record import Act
+from runs.states import EffectState
+
+CHECKABLE: Final = frozenset({EffectState.UNKNOWN, EffectState.ACCEPTED, EffectState.DISPUTED, EffectState.IN_FLIGHT})
+"""States in which asking the dependency can tell something that is not known; there a check is offered."""
 
 
 def check(effect_id: UUID, *, actor: Person, act: Act) -> Done:

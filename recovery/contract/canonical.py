@@ -146,11 +146,6 @@ def digest(value: Any) -> str:
     return hashlib.sha256(dumps(value)).hexdigest()
 
 
-def digest_bytes(raw: bytes) -> str:
-    """SHA-256 of the bytes as they are, lower-case hex."""
-    return hashlib.sha256(raw).hexdigest()
-
-
 def intent_digest(*, operation: str, target: str, params: Mapping[str, Any]) -> str:
     """What one intent is (invariant 3): operation, target, params; not the key, the version or the time."""
     return digest({"operation": operation, "params": dict(params), "target": target})

@@ -89,7 +89,6 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "evidence": (list,),
     "port": (Port,),
 }
-_SLUGS: Final = ("escalate_to",)
 
 
 def effect_findings(contract: EffectContract) -> Iterator[Finding]:

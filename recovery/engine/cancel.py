@@ -35,20 +35,6 @@ def settle(s: Session) -> str:
         for e in Effect.objects.filter(run_id=s.id, state__in=[EffectState.SUCCEEDED, EffectState.PARTIAL])
     ]
     how = {**reason("cancelled", left=len(left)), "left": left}
-    s.commit(
-        [Entry(EventKind.RUN_CANCELLED, how, [record.close_reviews(s.id)])],
-        run={
-            "state": RunState.CANCELLED,
-            "waiting_on": "",
-            "wake_at": None,
-            "lease_owner": None,
-            "tries": 0,
-            "ended_how": how,
-            "gate": [],
-        },
-        times={"ended_at": 0},
-        # Nothing goes on from here, and a run whose checkpoint cannot be read must be cancellable too.
-        checkpoint=False,
-        prior=RunState.CANCELLING,
-    )
+    # Nothing goes on from here, and a run whose checkpoint cannot be read must be cancellable too.
+    finish.close(s, EventKind.RUN_CANCELLED, RunState.CANCELLED, how, checkpoint=False, prior=RunState.CANCELLING)
     return "cancelled"

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from runs import record
-from runs.models import Effect, Group
+from runs.models import Effect
 from runs.models.base import new_id
 from runs.record import Change
 from runs.states import EFFECT_SETTLED, EffectState, ReviewKind, ReviewState
@@ -94,10 +94,3 @@ def settle_effect(
 def is_high(effect: Effect) -> bool:
     """Severity is high where what happened cannot be taken back."""
     return bool(effect.irreversible)
-
-
-def group_of(workspace: UUID, slug: str | None) -> Group | None:
-    """The workspace's group that a contract names; None where the contract names none or it does not exist."""
-    if not slug:
-        return None
-    return Group.objects.filter(workspace_id=workspace, slug=slug).first()

@@ -22,8 +22,8 @@ from runs.models import Approval, Effect
 from runs.record import Change, Commit, Entry
 from runs.states import RUN_ENDED, EffectState, EventKind, RunState
 
-MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING})
-"""States of a run whose effects may be sent."""
+MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING, RunState.QUARANTINED})
+"""States of a run whose effects may be sent; in quarantine nothing happens, and while cancelling nothing new."""
 
 
 def dispatch(effect_id: UUID) -> str:

@@ -99,7 +99,7 @@ def _complete(s: Session, transition: Finish) -> str:
     how = reason(transition.reason or "finished", **transition.facts)
     how["verified"] = [str(id) for id in transition.verified]
     how["effects"] = _ends(s)
-    _end(s, EventKind.RUN_COMPLETED, RunState.COMPLETED, how)
+    close(s, EventKind.RUN_COMPLETED, RunState.COMPLETED, how)
     return "completed"
 
 
@@ -108,7 +108,7 @@ def _fail(s: Session, transition: Fail) -> str:
     held = _held_by_open(s)
     if held:
         return held
-    _end(
+    close(
         s,
         EventKind.RUN_FAILED,
         RunState.FAILED,
@@ -122,7 +122,7 @@ def expire(s: Session) -> str:
     held = _held_by_open(s, EffectState.EXPIRED)
     if held:
         return held
-    _end(s, EventKind.RUN_EXPIRED, RunState.EXPIRED, {**reason("deadline_passed"), "effects": _ends(s)})
+    close(s, EventKind.RUN_EXPIRED, RunState.EXPIRED, {**reason("deadline_passed"), "effects": _ends(s)})
     return "expired"
 
 
@@ -222,7 +222,16 @@ def _held_by_open(s: Session, into: EffectState = EffectState.CANCELLED) -> str:
     return ""
 
 
-def _end(s: Session, kind: EventKind, state: RunState, how: Mapping[str, Any]) -> None:
+def close(
+    s: Session,
+    kind: EventKind,
+    state: RunState,
+    how: Mapping[str, Any],
+    *,
+    checkpoint: bool = True,
+    prior: RunState = RunState.RUNNING,
+) -> None:
+    """End the run in ``state``: nothing of it waits, is held, or asks a person any more."""
     s.open = []
     s.commit(
         [Entry(kind, how, [record.close_reviews(s.id)])],
@@ -238,6 +247,8 @@ def _end(s: Session, kind: EventKind, state: RunState, how: Mapping[str, Any]) -
         },
         times={"ended_at": 0},
         why="end",
+        checkpoint=checkpoint,
+        prior=prior,
     )
 
 

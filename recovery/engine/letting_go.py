@@ -13,6 +13,7 @@ from django.db import Error as DatabaseError
 from django.db import connection
 
 from recovery.engine import outbound, workers
+from recovery.engine.finish import EVIDENCE_KEPT
 from recovery.engine.session import Session
 from recovery.ports.base import AnswerKind
 from runs import record
@@ -21,9 +22,6 @@ from runs.record import Entry
 from runs.states import EventKind
 
 log = logging.getLogger("recourse.advance")
-
-EVIDENCE_KEPT = 20_000
-"""Characters of a traceback that the event keeps."""
 
 PAUSE = 1.0
 """Seconds until a run whose advance broke is looked at again; a row that moved is looked at once."""

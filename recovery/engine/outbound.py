@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -187,8 +187,3 @@ def commit_or_keep(commit: Callable[[], Any], effect: Effect, attempt: UUID, sen
             keep_late(effect, attempt, sent, now)
         return False
     return True
-
-
-def lost_after(contract: EffectContract) -> timedelta:
-    """How long after its commit an attempt is taken for lost."""
-    return contract.timeout + intents.ATTEMPT_GRACE

@@ -32,9 +32,6 @@ from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKin
 
 log = logging.getLogger("recourse.reconcile")
 
-CHECKABLE = frozenset({EffectState.UNKNOWN, EffectState.ACCEPTED, EffectState.DISPUTED, EffectState.IN_FLIGHT})
-"""States in which asking the dependency can tell something; settled effects are asked about late evidence only."""
-
 
 def reconcile(effect_id: UUID) -> str:
     """Do the next thing about ``effect_id``. Returns what came of it, for the log."""

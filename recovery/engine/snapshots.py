@@ -104,7 +104,7 @@ def asked(effect: Effect, approve_by: datetime | None) -> Snapshot:
 
 
 def run_of(effect: Effect) -> Mapping[str, object]:
-    """State and deadline of the effect's run."""
+    """State, deadline and token of the effect's run."""
     return Run.objects.values("id", "workspace_id", "state", "deadline", "token").get(pk=effect.run_id)
 
 

@@ -15,9 +15,11 @@ from functools import cache
 from pathlib import Path
 from uuid import UUID
 
-from django.conf import settings
+from django.apps import apps
 from django.db import DatabaseError, connection, connections
+from django.utils.module_loading import module_has_submodule
 
+from recovery.contract import registry
 from runs.models import Epoch
 from runs.models.base import new_id
 
@@ -40,11 +42,13 @@ _pid: int | None = None
 
 @cache
 def code_version() -> str:
-    """A digest over the engine's and the contracts' source: another one means other code ("away")."""
+    """A digest over the engine's source and that of every app with contracts: another one means other code ("away")."""
     whole = hashlib.sha256()
-    for app in ("runs", "recovery", "demo"):
-        for path in sorted(Path(settings.BASE_DIR, app).rglob("*.py")):
-            whole.update(path.read_bytes())
+    for config in sorted(apps.get_app_configs(), key=lambda config: config.name):
+        engine = config.name in ("runs", "recovery")
+        if engine or (config.module is not None and module_has_submodule(config.module, registry.MODULE)):
+            for path in sorted(Path(config.path).rglob("*.py")):
+                whole.update(path.read_bytes())
     return whole.hexdigest()[:16]
 
 

@@ -119,6 +119,7 @@ class Sweep:
 
     def _ready(self, now: datetime) -> int:
         ready = Effect.objects.filter(state=EffectState.READY, not_before__lte=now).order_by("not_before")
+        ready = ready.exclude(run__state=RunState.QUARANTINED)
         return self._ring_all("dispatch", ready.values_list("pk"))
 
     def _to_check(self, now: datetime) -> int:

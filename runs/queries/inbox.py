@@ -109,7 +109,10 @@ def inbox_page(
         rows = rows.filter(_beyond(at, "lt")).order_by("-rank", "-due_at", "-id")
     else:
         rows = rows.filter(_beyond(at, "gt")).order_by("rank", "due_at", "id")
-    found = list(_whole(rows)[: limit + 1])
+    # Which ones first, and only then what each shows: joined at once, every open item would be, to be sorted.
+    ids = list(rows.values_list("pk", flat=True)[: limit + 1])
+    whole = {row.pk: row for row in _ranked(_whole(Review.objects.filter(pk__in=ids)), as_of)}
+    found = [whole[id] for id in ids]
     page = paging.cut("inbox", found, limit, at, _key, kept=as_of.isoformat())
     items = _rows(workspace, person, page.items, as_of)
     return InboxPage(items, page.next, page.previous, as_of)
@@ -169,7 +172,7 @@ def _whole(rows: QuerySet[Review]) -> QuerySet[Review]:
     """``rows`` with everything a row of the inbox shows, without payloads; what is not loaded raises."""
     rows = rows.select_related(
         "workspace",
-        "run",
+        "run__started_by",
         "effect__dependency",
         "approval__group",
         "approval__requester",
@@ -264,19 +267,19 @@ def _rows(workspace: UUID, person: Person, reviews: list[Review], as_of: datetim
                 signed=len(signers),
                 you_signed=person.pk in signers,
                 can_sign=bool(
-                    approval and may_sign and person.pk not in signers and _eligible(approval, person, groups)
+                    approval and may_sign and person.pk not in signers and _eligible(review, approval, person, groups)
                 ),
             )
         )
     return made
 
 
-def _eligible(approval: Approval, person: Person, groups: set[UUID]) -> bool:
-    """R4 as far as the row knows it: open, in the group, not the requester's or an editor's account."""
-    requester = approval.requester
+def _eligible(review: Review, approval: Approval, person: Person, groups: set[UUID]) -> bool:
+    """R4 as far as the row knows it: open, in the group, no editor, not the account of who started or asked."""
+    had_a_hand = (approval.requester, review.run.started_by if review.run else None)
     return (
         approval.state == ApprovalState.PENDING
         and approval.group_id in groups
         and str(person.pk) not in approval.editors
-        and (requester is None or requester.owner_id != person.owner_id)
+        and all(other is None or other.owner_id != person.owner_id for other in had_a_hand)
     )

@@ -61,7 +61,8 @@ _PERMIT_NEW = """
                         v_deps := v_deps || v_dep; v_deltas := v_deltas || 1;"""
 _PERMIT_BACK = """
                         IF v_source IN ('committed', 'claimed') AND v_target NOT IN ('committed', 'claimed') THEN
-                            SELECT e.dependency_id INTO v_dep FROM runs_attempt a JOIN runs_effect e ON e.id = a.effect_id
+                            SELECT e.dependency_id INTO v_dep
+                            FROM runs_attempt a JOIN runs_effect e ON e.id = a.effect_id
                             WHERE a.id = (v_change->>'id')::uuid;
                             v_deps := v_deps || v_dep; v_deltas := v_deltas || -1;
                         END IF;"""

@@ -115,7 +115,7 @@ def test_auditor_sees_and_cannot_act(scene: Scene, people: People) -> None:
 def test_keys_move_and_open_and_decide_nothing(scene: Scene, people: People) -> None:
     """Section 0, keyboard: j k move, enter opens, c claims, ? lists, g r goes; dead inside fields."""
     a = people("Oncall A", "/inbox/")
-    titles = [one.inner_text() for one in a.page.locator("[data-open]").all()]
+    titles = [one.inner_text() for one in a.page.get_by_role("listitem").get_by_role("link").all()]
     assert len(titles) == 4
     focused = a.page.locator(":focus")
     for key, at in (("j", 0), ("j", 1), ("j", 2), ("j", 3), ("j", 3), ("k", 2), ("k", 1), ("k", 0)):

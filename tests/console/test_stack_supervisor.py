@@ -166,3 +166,20 @@ def test_nothing_outlives_a_killed_supervisor(run: Run) -> None:
         assert soon(lambda: Path(f"/proc/{child}/comm").read_text() == "sleep\n")
         parent.kill()
     assert soon(lambda: not alive(child))
+
+
+def test_a_log_that_grows_too_long_is_set_aside_while_its_process_goes_on(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing grows without end; what is written after the cut stands in the same file."""
+    monkeypatch.setattr("console.stack.process.LOG_MOST", 1000)
+    part = run.part("talker", "head -c 2000 /dev/zero | tr '\\0' x; read go < go.fifo; echo after; sleep 60")
+    os.mkfifo(run.layout.data / "go.fifo")
+    run.supervisor.start(part)
+    assert soon(lambda: part.log.stat().st_size > 2000)
+    run.supervisor.look()
+    aside = part.log.with_name("talker.log.1")
+    assert (part.log.stat().st_size, aside.stat().st_size > 2000) == (0, True)
+    (run.layout.data / "go.fifo").write_text("go\n")
+    assert soon(lambda: part.log.read_bytes() == b"after\n")
+    assert part.ended() is None

@@ -15,6 +15,9 @@ def broker(valkey: str, monkeypatch: pytest.MonkeyPatch) -> str:
     from console.celery import app
 
     app.set_current()
+    monkeypatch.setattr(app.conf, "broker_write_url", valkey)
+    monkeypatch.setattr(app, "_pool", None)
+    monkeypatch.setattr(app.amqp, "_producer_pool", None)
     monkeypatch.setattr(bells, "_quiet_until", 0.0)
     monkeypatch.setattr(bells, "_counted", {})
     return valkey

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from runs import access, clock, queries
-from runs.models import Effect, Review
+from runs.models import Approval, Effect, Review, Run
 from runs.states import EffectState, ReviewKind, RunState
 from tests.runs import make
 from tests.runs.lists import asked, sign, walk
@@ -115,9 +115,7 @@ def test_a_request_for_signatures_counts_them_and_hints_who_can(world: World) ->
     access.grant(world.second, world.workspace, ["approver"])
     world.group.members.add(world.person, world.second)
     approval = asked(world)
-    review(
-        world, approval.effect, 100, kind=ReviewKind.SIGNATURES_NEEDED, subject=approval.pk, approval=approval
-    )
+    review(world, approval.effect, 100, kind=ReviewKind.SIGNATURES_NEEDED, subject=approval.pk, approval=approval)
 
     def row(person: Any) -> queries.InboxRow:
         return queries.inbox_page(world.ws, person).items[0]
@@ -131,3 +129,20 @@ def test_a_request_for_signatures_counts_them_and_hints_who_can(world: World) ->
         True,
         False,
     )
+
+
+def test_whoever_started_the_run_is_not_told_that_they_can_sign(world: World) -> None:
+    """R4: also where somebody else asked again."""
+    access.grant(world.person, world.workspace, ["approver"])
+    world.group.members.add(world.person)
+    approval = asked(world)
+    Approval.objects.filter(pk=approval.pk).update(requester=world.second)
+    review(world, approval.effect, 100, kind=ReviewKind.SIGNATURES_NEEDED, subject=approval.pk, approval=approval)
+
+    def can_sign() -> bool:
+        return queries.inbox_page(world.ws, world.person).items[0].can_sign
+
+    Run.objects.filter(pk=approval.run_id).update(started_by=world.second)
+    assert can_sign()
+    Run.objects.filter(pk=approval.run_id).update(started_by=world.person)
+    assert not can_sign()

@@ -21,7 +21,7 @@ def _review(w: make.World, run: Any) -> Any:
         "severity": "normal",
         "why": {},
     }
-    make.write(w, run, record.new("review", row, {"opened_at": 0, "due_at": 60}), kind=EventKind.REVIEW_OPENED)
+    make.write(w, run, record.new("review", row, {"opened_at": 0, "due_at": 60}), kind=EventKind.RUN_ADVANCED)
     return row["id"]
 
 

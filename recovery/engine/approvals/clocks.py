@@ -14,7 +14,7 @@ from django.db.models import Q
 from recovery.contract import registry
 from recovery.contract.errors import UnknownOperation
 from recovery.engine.approvals.asking import review_of
-from recovery.engine.approvals.quorum import rule_of
+from recovery.engine.approvals.quorum import Rule, rule_of, rules_of
 from recovery.engine.changes import is_high, reason
 from recovery.engine.endings import told_of
 from runs import record
@@ -68,7 +68,7 @@ def reevaluate(now: datetime, limit: int) -> int:
     """Follow changes of people: a request that nobody can meet any more says so, one that can be met again
     asks again.
 
-    Reads all open requests in pages; changes at most ``limit``, returns how many.
+    Reads all open requests in pages, a few queries each; changes at most ``limit``, returns how many.
     """
     changed, last = 0, None
     while changed < limit:
@@ -76,8 +76,8 @@ def reevaluate(now: datetime, limit: int) -> int:
         if last is not None:
             page = page.filter(pk__gt=last)
         rows = list(page.order_by("pk")[:_CHUNK])
-        for approval in rows:
-            if changed < limit and _other_state(approval) is not None:
+        for approval, rule in zip(rows, rules_of(rows), strict=True):
+            if changed < limit and _other_state(approval, rule) is not None:
                 changed += _under_lock(approval.pk, approval.run_id, _reevaluate)
         if len(rows) < _CHUNK:
             break
@@ -85,22 +85,23 @@ def reevaluate(now: datetime, limit: int) -> int:
     return changed
 
 
-def _other_state(approval: Approval) -> ApprovalState | None:
+def _other_state(approval: Approval, rule: Rule) -> ApprovalState | None:
     """The state this request should be in, if it is another one."""
     if approval.state not in _SIGNING:
         return None
-    should = ApprovalState.PENDING if rule_of(approval).can_be_met() else ApprovalState.UNSATISFIABLE
+    should = ApprovalState.PENDING if rule.can_be_met() else ApprovalState.UNSATISFIABLE
     return None if should == approval.state else should
 
 
 def _reevaluate(approval: Approval) -> Entry | None:
-    should = _other_state(approval)
+    rule = rule_of(approval)
+    should = _other_state(approval, rule)
     if should is None:
         return None
     effect, unmet = approval.effect, should == ApprovalState.UNSATISFIABLE
     facts = {
         "needed": approval.needed,
-        "eligible": rule_of(approval).how_many(),
+        "eligible": rule.how_many(),
         "group": approval.group.slug,
     }
     why = reason("no_quorum", **facts) if unmet else None

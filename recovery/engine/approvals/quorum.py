@@ -5,7 +5,7 @@ Evaluated anew at each vote and at each send.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -24,7 +24,8 @@ class Rule:
     """Who may sign: active members of ``group`` with the permission, but nobody in ``barred`` or of the same
     owner.
 
-    ``barred`` maps people to why: ``started``, ``asked`` or ``edited`` (R4).
+    ``barred`` maps people to why: ``started``, ``asked`` or ``edited`` (R4). ``able``: who holds the permission in the
+    group, where it was read for several rules at once.
     """
 
     workspace: UUID
@@ -32,10 +33,11 @@ class Rule:
     needed: int
     barred: Mapping[UUID, str]
     owners: Mapping[str, str]
+    able: Sequence[Person] | None = None
 
     def candidates(self) -> list[Person]:
-        """Everyone who may sign now, by name. One query."""
-        people = access.people_who_can(self.workspace, "sign", self.group)
+        """Everyone who may sign now, by name. One query, unless ``able`` was given."""
+        people = access.people_who_can(self.workspace, "sign", self.group) if self.able is None else self.able
         return [p for p in people if p.pk not in self.barred and p.owner_id not in self.owners]
 
     def can_be_met(self) -> bool:
@@ -98,13 +100,39 @@ def rule_for(
     editors: Iterable[UUID | str],
 ) -> Rule:
     """The rule of a request that is being made."""
+    barred = _barred(started_by, requester, editors)
+    owners = {p.owner_id: p.name for p in Person.objects.filter(pk__in=barred)}
+    return Rule(workspace, group, needed, barred, owners)
+
+
+def _barred(started_by: UUID | None, requester: UUID | None, editors: Iterable[UUID | str]) -> dict[UUID, str]:
     barred: dict[UUID, str] = {UUID(str(one)): "edited" for one in editors}
     if requester is not None:
         barred[requester] = "asked"
     if started_by is not None:
         barred[started_by] = "started"
-    owners = {p.owner_id: p.name for p in Person.objects.filter(pk__in=barred)}
-    return Rule(workspace, group, needed, barred, owners)
+    return barred
+
+
+def rules_of(approvals: Iterable[Approval]) -> list[Rule]:
+    """The rules of several stored requests, in their order: a query a group and one for the people of all of them."""
+    asked = [(one, _barred(one.run.started_by_id, one.requester_id, one.editors)) for one in approvals]
+    able: dict[UUID, list[Person]] = {}
+    for one, _of_it in asked:
+        if one.group_id not in able:
+            able[one.group_id] = list(access.people_who_can(one.workspace_id, "sign", one.group))
+    people = Person.objects.in_bulk({id for _one, barred in asked for id in barred})
+    return [
+        Rule(
+            one.workspace_id,
+            one.group,
+            one.needed,
+            barred,
+            {people[id].owner_id: people[id].name for id in barred if id in people},
+            able[one.group_id],
+        )
+        for one, barred in asked
+    ]
 
 
 def rule_of(approval: Approval) -> Rule:

@@ -15,9 +15,7 @@ from tests.recovery.stage import later
 
 def _began(id: object, ago: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE runs_worker SET started_at = clock_timestamp() - %s::interval WHERE id = %s", [ago, id]
-        )
+        cursor.execute("UPDATE runs_worker SET started_at = clock_timestamp() - %s::interval WHERE id = %s", [ago, id])
 
 
 def test_workers_that_are_gone_for_a_day_are_forgotten(w: World) -> None:
