@@ -24,9 +24,7 @@ def make_application() -> Any:
     errors = [problem for problem in checks.run_checks() if problem.is_serious()]
     if errors:
         raise ImproperlyConfigured("\n".join(str(problem) for problem in errors))
-    live = URLRouter(
-        import_string("console.live.websocket_urlpatterns")
-    )  # by name: settings import no screen
+    live = URLRouter(import_string("console.live.websocket_urlpatterns"))  # by name: settings import no screen
     return ProtocolTypeRouter(
         {
             "http": WSGIMiddleware(wsgi_application, workers=THREADS),

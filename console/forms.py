@@ -31,9 +31,7 @@ class ActForm(forms.Form):
 
     def again(self, **seen: Any) -> Self:
         """After a refusal: what was typed, with a new action id and what the page shows now."""
-        typed = {
-            name: self.data.get(name) for name in self.fields if name not in ("action", "version", "digest")
-        }
+        typed = {name: self.data.get(name) for name in self.fields if name not in ("action", "version", "digest")}
         return type(self)(initial={**typed, "action": uuid.uuid4(), **seen})
 
     def body_digest(self) -> str:

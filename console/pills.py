@@ -84,9 +84,7 @@ PILLS: Final[dict[str, dict[str, Pill]]] = {
         "partial": _p(_("Happened in part"), "unknown", "dashed", "chart-pie"),
         "disputed": _p(_("Evidence disagrees"), "unknown", "dashed", "scale"),
         "succeeded": _p(_("Happened"), "ok", "plain", "check-circle"),
-        "rejected": _p(
-            _("Refused by {dependency}"), "bad", "plain", "hand-raised", _("Refused by the other side")
-        ),
+        "rejected": _p(_("Refused by {dependency}"), "bad", "plain", "hand-raised", _("Refused by the other side")),
         "declined": _p(_("Not signed"), "quiet", "plain", "hand-thumb-down"),
         "not_applied": _p(_("Did not happen"), "quiet", "plain", "minus-circle"),
         "cancelled": _p(_("Cancelled before sending"), "quiet", "plain", "no-symbol"),

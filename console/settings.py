@@ -16,18 +16,12 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 # What everything needs
 SECRET_KEY = env.required("SECRET_KEY", "it signs sessions and links; at least 50 random characters")
 DEBUG = env.flag("DEBUG")
-ALLOWED_HOSTS = env.listing(
-    "ALLOWED_HOSTS", purpose="the host names this installation answers to, comma-separated"
-)
+ALLOWED_HOSTS = env.listing("ALLOWED_HOSTS", purpose="the host names this installation answers to, comma-separated")
 RECOURSE_DATA = Path(env.required("RECOURSE_DATA", "the folder for static files and the archive"))
 RECOURSE_PART = env.values.get("RECOURSE_PART", "command")  # which process this is, for logs and heartbeats
-RECOURSE_ADDRESS = env.values.get(
-    "RECOURSE_ADDRESS"
-)  # of the console, for links in messages; None without one
+RECOURSE_ADDRESS = env.values.get("RECOURSE_ADDRESS")  # of the console, for links in messages; None without one
 RECOURSE_SANDBOX_URL = env.values.get("RECOURSE_SANDBOX_URL")  # None where there is no sandbox
-RECOURSE_SEAL_KEYS = env.required(
-    "RECOURSE_SEAL_KEYS", "checkpoints are sealed with them; id:base64,id:base64"
-)
+RECOURSE_SEAL_KEYS = env.required("RECOURSE_SEAL_KEYS", "checkpoints are sealed with them; id:base64,id:base64")
 
 INSTALLED_APPS = [
     "django.contrib.auth",

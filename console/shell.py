@@ -51,10 +51,7 @@ def languages() -> list[tuple[str, str]]:
         (code, str(name))
         for code, name in settings.LANGUAGES
         if code == settings.LANGUAGE_CODE
-        or any(
-            (Path(root) / to_locale(code) / "LC_MESSAGES/django.mo").exists()
-            for root in settings.LOCALE_PATHS
-        )
+        or any((Path(root) / to_locale(code) / "LC_MESSAGES/django.mo").exists() for root in settings.LOCALE_PATHS)
     ]
 
 

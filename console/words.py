@@ -12,9 +12,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 REFUSALS: Final[dict[str, str | Promise]] = {
-    "stale_version": _(
-        "Nothing was done. {thing} changed while you were reading ({at}, {who}). Read it again."
-    ),
+    "stale_version": _("Nothing was done. {thing} changed while you were reading ({at}, {who}). Read it again."),
     "superseded": _(
         "Not signed. Revision {revision} replaced this while you were reading ({at}, {who}). "
         "Nothing was sent. Your reason is kept."
@@ -27,8 +25,7 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     "outcome_unknown": _("Not {what}: {n} outcome is unknown. Settle it first."),
     "run_ended": _("Nothing was done. The run ended at {at}; an ended run stays ended."),
     "evidence_needed": _(
-        "Not recorded. A decision needs at least one piece of evidence. "
-        "Check with {dependency} or attach one."
+        "Not recorded. A decision needs at least one piece of evidence. Check with {dependency} or attach one."
     ),
     "key_mismatch": _(
         "Not sent. The key {key} was already used for other content. "
@@ -50,19 +47,13 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     "already_settled": _("Nothing was done. The outcome was settled at {at}; there is nothing to decide."),
     "unreadable": _("Not touched. A checkpoint of this run cannot be opened. An operator has to look at it."),
     "refused": _("Nothing was done. The record refused this."),
-    "action_mismatch": _(
-        "Nothing was done. This form was already used for other content. Read the page again."
-    ),
+    "action_mismatch": _("Nothing was done. This form was already used for other content. Read the page again."),
     "action_in_flight": _("Not answered yet: the same action is being recorded. Pressing again is safe."),
     "not_found": _("Nothing here that you can see."),
     "too_late": _("Too late to {act}: it was sent at {sent_at}. What can be done now: plan a compensation."),
     "nothing_to_withdraw": _("Nothing was done. You have no signature on this request."),
-    "not_renewable": _(
-        "Not asked again. Only a request that ran out, or that nobody can sign, is asked for again."
-    ),
-    "decision_waiting": _(
-        "Not recorded. {who} decided this at {at}; a second person confirms or refuses that first."
-    ),
+    "not_renewable": _("Not asked again. Only a request that ran out, or that nobody can sign, is asked for again."),
+    "decision_waiting": _("Not recorded. {who} decided this at {at}; a second person confirms or refuses that first."),
     "item_unknown": _("Not recorded. Each item needs a word; one that is unknown keeps the whole unknown."),
     "claimed": _("Not claimed. {who} has had this since {at}. You can take it over."),
     "not_claimed": _("Nothing was done. You have not claimed this."),
@@ -72,8 +63,7 @@ REFUSALS: Final[dict[str, str | Promise]] = {
 PLAIN: Final[dict[str, str | Promise]] = {
     "stale_version": _("Nothing was done. This changed while you were reading. Read it again."),
     "superseded": _(
-        "Not signed. A newer revision replaced this while you were reading. "
-        "Nothing was sent. Your reason is kept."
+        "Not signed. A newer revision replaced this while you were reading. Nothing was sent. Your reason is kept."
     ),
     "already_done": _("Already done. Nothing was done twice."),
     "own_request": _("You cannot sign: you asked for this."),
@@ -84,9 +74,7 @@ PLAIN: Final[dict[str, str | Promise]] = {
     "run_ended": _("Nothing was done. The run has ended; an ended run stays ended."),
     "evidence_needed": _("Not recorded. A decision needs at least one piece of evidence."),
     "key_mismatch": _("Not sent. The key was already used for other content."),
-    "from_future": _(
-        "Not touched. This was written by a newer version. It waits for a worker that knows it."
-    ),
+    "from_future": _("Not touched. This was written by a newer version. It waits for a worker that knows it."),
     "no_quorum": _("Not saved. Nobody could meet this rule."),
     "illegal_move": _("Nothing was done. This is not in a state that allows it. Read it again."),
     "changed_meanwhile": _("Nothing was done. This changed at the same moment. Read it again."),

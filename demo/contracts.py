@@ -92,9 +92,7 @@ class CancelOrder(RunType):
     name = "orders.cancel"
     version = 1
     Data = OrderData
-    contract = _contract(
-        {"order.changed": OrderChanged}, (Proof(name="kill between send and record", last=None),)
-    )
+    contract = _contract({"order.changed": OrderChanged}, (Proof(name="kill between send and record", last=None),))
     reasons = {
         "refund_declined": _("The refund was not signed. Nothing was sent."),
         "refund_refused": _("{provider} refused the refund. Nothing was paid."),

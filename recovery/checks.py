@@ -20,9 +20,7 @@ def contract_checks(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
     """One error for each problem of the contracts; a warning for each promise that ends soon or has ended."""
     labels = None if app_configs is None else {config.label for config in app_configs}
     messages: list[CheckMessage] = [
-        Error(str(problem), id=problem.id)
-        for problem in registry.problems()
-        if labels is None or problem.app in labels
+        Error(str(problem), id=problem.id) for problem in registry.problems() if labels is None or problem.app in labels
     ]
     soon = (timezone.now() + ENDS_SOON).date()
     for contract in registry.effects():

@@ -32,9 +32,7 @@ def permissions(person: Person) -> dict[UUID, frozenset[str]]:
     if not person.is_active:
         return {}
     found: dict[UUID, set[str]] = {}
-    rows = WorkspaceUserPermission.objects.filter(user=person).values_list(
-        "content_object_id", "permission__codename"
-    )
+    rows = WorkspaceUserPermission.objects.filter(user=person).values_list("content_object_id", "permission__codename")
     for workspace, codename in rows:
         found.setdefault(workspace, set()).add(codename)
     return {workspace: frozenset(names) for workspace, names in found.items()}
@@ -77,9 +75,9 @@ def roles_with(permission: str) -> list[str]:
 
 def people_who_can(workspace: UUID, permission: str, group: Group | None = None) -> QuerySet[Person]:
     """Active people who hold ``permission``, and are in ``group`` if one is named, by name."""
-    held = WorkspaceUserPermission.objects.filter(
-        content_object_id=workspace, permission__codename=permission
-    ).values("user_id")
+    held = WorkspaceUserPermission.objects.filter(content_object_id=workspace, permission__codename=permission).values(
+        "user_id"
+    )
     people = Person.objects.filter(pk__in=held, is_active=True)
     if group is not None:
         people = people.filter(recourse_groups=group)
@@ -102,6 +100,5 @@ def grant(person: Person, workspace: Workspace, roles: Iterable[str]) -> None:
         Q(codename__in=wanted - have), content_type__app_label="runs", content_type__model="workspace"
     )
     WorkspaceUserPermission.objects.bulk_create(
-        WorkspaceUserPermission(user=person, content_object=workspace, permission=permission)
-        for permission in missing
+        WorkspaceUserPermission(user=person, content_object=workspace, permission=permission) for permission in missing
     )

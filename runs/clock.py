@@ -20,9 +20,7 @@ def now() -> datetime:
 def shift(by: timedelta) -> None:
     """Move the record's clock, for tests: expiry and timers follow at once in every process; heartbeats do not."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE runs_clockshift SET shift = shift + make_interval(secs => %s)", [by.total_seconds()]
-        )
+        cursor.execute("UPDATE runs_clockshift SET shift = shift + make_interval(secs => %s)", [by.total_seconds()])
 
 
 class Watch:

@@ -33,22 +33,16 @@ class SameWorkspace(models.BaseConstraint):
             f'REFERENCES {quote(target._meta.db_table)} ("workspace_id", "id") DEFERRABLE INITIALLY DEFERRED'
         )
 
-    def constraint_sql(
-        self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
-    ) -> Any:
+    def constraint_sql(self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None) -> Any:
         return self.create_sql(model, schema_editor)
 
-    def create_sql(
-        self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
-    ) -> Any:
+    def create_sql(self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None) -> Any:
         assert model is not None and schema_editor is not None
         # The target's table or its unique pair may not exist yet: run it at the end of the migration.
         schema_editor.deferred_sql.append(Statement("%(sql)s", sql=self._sql(model, schema_editor)))
         return None
 
-    def remove_sql(
-        self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
-    ) -> Any:
+    def remove_sql(self, model: type[models.Model] | None, schema_editor: BaseDatabaseSchemaEditor | None) -> Any:
         assert model is not None and schema_editor is not None
         quote = schema_editor.quote_name
         return Statement(

@@ -92,8 +92,7 @@ def _payload(c: Commit) -> dict[str, Any]:
         "reason": c.reason,
         "action": None,
         "entries": [
-            {"kind": e.kind, "data": e.data, "changes": [change.data for change in e.changes]}
-            for e in c.entries
+            {"kind": e.kind, "data": e.data, "changes": [change.data for change in e.changes]} for e in c.entries
         ],
     }
     if c.token is not None:
@@ -176,9 +175,7 @@ def _refusal(error: DatabaseError) -> Exception:
         facts = json.loads(diag.message_detail) if diag and diag.message_detail else {}
         return _REFUSALS[state](str(diag.message_primary) if diag else "", **facts)
     if state == "23505" and diag and diag.constraint_name in _RACES:
-        return errors.LostRace(
-            f"another {_RACES[diag.constraint_name]} came first", thing=diag.constraint_name
-        )
+        return errors.LostRace(f"another {_RACES[diag.constraint_name]} came first", thing=diag.constraint_name)
     return error
 
 

@@ -19,9 +19,7 @@ class RunState(TextChoices):
     ACCEPTED = "accepted"  # entered by accept; left by the first worker that takes the lease
     RUNNING = "running"  # entered with a lease; left when the run waits, ends or is quarantined
     WAITING = "waiting"  # entered by a worker that has nothing to do now; left when woken
-    QUARANTINED = (
-        "quarantined"  # entered when a step raises or three tries bring no progress; left by a person
-    )
+    QUARANTINED = "quarantined"  # entered when a step raises or three tries bring no progress; left by a person
     CANCELLING = "cancelling"  # entered by a cancel request; left when nothing is in flight or unknown
     COMPLETED = "completed"  # ended: every required effect verified
     COMPLETED_UNRESOLVED = "completed_unresolved"  # ended by a person, what is unresolved is listed
@@ -291,9 +289,7 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
     ),
     "approval": frozenset(
         _from({START}, _A.PENDING, _A.UNSATISFIABLE)
-        | _from(
-            {_A.PENDING}, _A.GRANTED, _A.REJECTED, _A.EXPIRED, _A.SUPERSEDED, _A.REVOKED, _A.UNSATISFIABLE
-        )
+        | _from({_A.PENDING}, _A.GRANTED, _A.REJECTED, _A.EXPIRED, _A.SUPERSEDED, _A.REVOKED, _A.UNSATISFIABLE)
         | _from({_A.GRANTED}, _A.PENDING, _A.CONSUMED, _A.EXPIRED, _A.SUPERSEDED, _A.REVOKED, _A.REJECTED)
         | _from({_A.UNSATISFIABLE}, _A.PENDING, _A.SUPERSEDED, _A.REVOKED, _A.EXPIRED)
         | _from({_A.EXPIRED}, _A.SUPERSEDED)

@@ -40,9 +40,7 @@ def create_template(services: Services) -> None:
 
 def clone(name: str, services: Services | None = None) -> None:
     """A new database from the template; Django's connection is pointed at it."""
-    statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
-        sql.Identifier(name), sql.Identifier(TEMPLATE)
-    )
+    statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(TEMPLATE))
     if services is None:
         with connections["default"].cursor() as cursor:
             cursor.execute(statement)

@@ -110,8 +110,4 @@ def stack() -> Iterator[Stack]:
 def _outside() -> dict[str, str]:
     """This environment without the test run's own settings."""
     ours = {"SECRET_KEY", "DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS", "DJANGO_SETTINGS_MODULE"}
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ours and not name.startswith("RECOURSE_")
-    }
+    return {name: value for name, value in os.environ.items() if name not in ours and not name.startswith("RECOURSE_")}

@@ -217,9 +217,7 @@ def test_no_app_imports_the_tests() -> None:
 LONGEST = 400
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
 ONE_MACHINE = re.compile(
-    r"(?<![\w.])/(?:work|home/\w+|root|Users|mnt/\w+|tmp/brief)\b|\.\./sha"
-    + r"red|[A-Z]:\\\\Users|/sha"
-    + r"red/seeds"
+    r"(?<![\w.])/(?:work|home/\w+|root|Users|mnt/\w+|tmp/brief)\b|\.\./sha" + r"red|[A-Z]:\\\\Users|/sha" + r"red/seeds"
 )
 
 

@@ -76,9 +76,7 @@ class TokenAuthentication(BaseAuthentication):
             user=OuterRef("person"), content_object=OuterRef("workspace")
         ).values("permission__codename")
         row = (
-            ApiToken.objects.filter(
-                digest=digest_of(secret), expires_at__gt=RecordNow(), person__is_active=True
-            )
+            ApiToken.objects.filter(digest=digest_of(secret), expires_at__gt=RecordNow(), person__is_active=True)
             .select_related("person", "workspace")
             .annotate(held=ArraySubquery(held))
             .first()
@@ -158,9 +156,7 @@ def require(request: Request, workspace: UUID, permission: str) -> None:
     if isinstance(grant, Grant):
         if permission not in grant.held:
             roles = access.roles_with(permission)
-            raise NotAllowed(
-                permission=permission, roles=roles, names=access.names_who_can(workspace, permission)
-            )
+            raise NotAllowed(permission=permission, roles=roles, names=access.names_who_can(workspace, permission))
     elif permission != "see":
         access.require(person_of(request), workspace, permission)
 

@@ -46,6 +46,4 @@ class OneEffect(Endpoint):
     def get(self, request: Request, effect: UUID) -> Response:
         """With its attempts, evidence, approvals and verdicts."""
         Query(request, paged=False)
-        return told(
-            EffectWhole.whole(queries.effect_detail(person_of(request), effect, within=within(request)))
-        )
+        return told(EffectWhole.whole(queries.effect_detail(person_of(request), effect, within=within(request))))

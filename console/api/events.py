@@ -79,8 +79,6 @@ class RunEvents(Endpoint):
             Events(
                 items=[EventShape.of(event) for event in page.items],
                 next=None if page.later is None else queries.encode("events", Cursor((page.later,))),
-                previous=None
-                if page.earlier is None
-                else queries.encode("events", Cursor((page.earlier,), True)),
+                previous=None if page.earlier is None else queries.encode("events", Cursor((page.earlier,), True)),
             )
         )

@@ -47,9 +47,7 @@ class Query:
 
     def several(self, name: str, allowed: Iterable[str] | None = None) -> list[str]:
         """Values given by repetition or with commas, each one of ``allowed``. Raises ApiError 400."""
-        values = [
-            part.strip() for text in self._given.getlist(name) for part in text.split(",") if part.strip()
-        ]
+        values = [part.strip() for text in self._given.getlist(name) for part in text.split(",") if part.strip()]
         if allowed is not None:
             known = [str(value) for value in allowed]
             wrong = [value for value in values if value not in known]

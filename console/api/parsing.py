@@ -22,9 +22,7 @@ class StrictJSONParser(BaseParser):
 
     media_type = "application/json"
 
-    def parse(
-        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> Any:
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         """The body's value. Raises ApiError 413 before more than MOST_BYTES are read, and CanonicalError."""
         declared = ((parser_context or {})["request"]).META.get("CONTENT_LENGTH") or "0"
         if not declared.isdigit() or int(declared) > MOST_BYTES:
@@ -43,9 +41,7 @@ class OneFormat(BaseContentNegotiation):
         kind = (request.content_type or "").partition(";")[0].strip().lower()
         return next((parser for parser in parsers if parser.media_type == kind), None)
 
-    def select_renderer(
-        self, request: Request, renderers: Any, format_suffix: str | None = None
-    ) -> tuple[Any, str]:
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
         """The first renderer."""
         return renderers[0], renderers[0].media_type
 

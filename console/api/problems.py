@@ -32,9 +32,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 class FieldProblem(BaseModel):
     """One part of the request that was not understood."""
 
-    field: str = Field(
-        description="Path from the top of the body (input.amount), or a header or query parameter."
-    )
+    field: str = Field(description="Path from the top of the body (input.amount), or a header or query parameter.")
     why: str
 
 

@@ -59,9 +59,7 @@ class RunToStart(Body):
     priority: Annotated[StrictInt, Field(ge=-100, le=100, description="Higher goes first.")] = 0
     principal: Annotated[
         StrictStr | None,
-        Field(
-            min_length=1, max_length=200, description="On whose authority; the token's person unless given."
-        ),
+        Field(min_length=1, max_length=200, description="On whose authority; the token's person unless given."),
     ] = None
 
 
@@ -112,9 +110,7 @@ class WorkspaceRuns(Endpoint):
             cursor=query.cursor,
             limit=query.limit,
         )
-        return told(
-            Runs(items=[RunShort.of(row) for row in page.items], next=page.next, previous=page.previous)
-        )
+        return told(Runs(items=[RunShort.of(row) for row in page.items], next=page.next, previous=page.previous))
 
     @schema.acts(RunToStart, {202: RunAccepted}, "Start a run")
     def post(self, request: Request, slug: str) -> Response:

@@ -59,10 +59,7 @@ SETTINGS: Final[dict[str, Any]] = {
 
 
 def _problems(statuses: tuple[int, ...]) -> dict[Any, Any]:
-    return {
-        (status, MEDIA_TYPE): OpenApiResponse(response=Problem, description=_WHY[status])
-        for status in statuses
-    }
+    return {(status, MEDIA_TYPE): OpenApiResponse(response=Problem, description=_WHY[status]) for status in statuses}
 
 
 def _answers(answers: Mapping[int, type[BaseModel]]) -> dict[Any, Any]:
@@ -84,12 +81,8 @@ def reads(
     parameters = [OpenApiParameter(name, OpenApiTypes.STR, description=why) for name, why in told.items()]
     if paged:
         parameters += [
-            OpenApiParameter(
-                "cursor", OpenApiTypes.STR, description="next or previous of an answer, as it is."
-            ),
-            OpenApiParameter(
-                "limit", OpenApiTypes.INT, description=f"Rows, 1 to {MOST_ROWS}; 50 unless given."
-            ),
+            OpenApiParameter("cursor", OpenApiTypes.STR, description="next or previous of an answer, as it is."),
+            OpenApiParameter("limit", OpenApiTypes.INT, description=f"Rows, 1 to {MOST_ROWS}; 50 unless given."),
         ]
     return extend_schema(
         summary=summary, parameters=parameters, responses={**_answers({200: shape}), **_problems(_READING)}

@@ -232,9 +232,7 @@ class ApprovalShape(BaseModel):
         """From the record's row with group and signatures."""
         same = set(cls.model_fields) - {"signed", "group"}
         signed = sum(signature.state == "signed" for signature in approval.signatures.all())
-        return cls(
-            **{name: getattr(approval, name) for name in same}, signed=signed, group=approval.group.slug
-        )
+        return cls(**{name: getattr(approval, name) for name in same}, signed=signed, group=approval.group.slug)
 
 
 class VerdictShape(BaseModel):

@@ -28,9 +28,7 @@ class SignalToSend(Body):
         json_schema_extra={"examples": [{"name": "order.changed", "payload": {"amount": 120500}}]}
     )
 
-    name: Annotated[
-        StrictStr, Field(min_length=1, max_length=120, description="A signal the run type declares.")
-    ]
+    name: Annotated[StrictStr, Field(min_length=1, max_length=120, description="A signal the run type declares.")]
     payload: dict[str, Any] = Field(default_factory=dict)
 
 

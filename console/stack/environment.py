@@ -50,9 +50,7 @@ def for_child(settings: Mapping[str, str], **more: str) -> dict[str, str]:
 
     Failpoints and other RECOURSE_ variables of the caller pass through, so that a drill can set them.
     """
-    passed = {
-        name: value for name, value in os.environ.items() if name in KEPT or name.startswith("RECOURSE_")
-    }
+    passed = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith("RECOURSE_")}
     return {**passed, **settings, **more}
 
 

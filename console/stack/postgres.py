@@ -66,17 +66,13 @@ class Postgres:
         """Make the cluster where there is none. Raises StackError for one that this version cannot serve."""
         who = identity([self.layout.data.parent, binaries()])
         if who.dropped:
-            self.layout.data.chmod(
-                0o711
-            )  # the other account walks through to its two folders, and lists nothing
+            self.layout.data.chmod(0o711)  # the other account walks through to its two folders, and lists nothing
         who.own(self.layout.run)
         folder = self.layout.postgres
         if folder.exists() and any(folder.iterdir()) and not (folder / COMPLETE).exists():
             aside = folder.with_name(f"postgres.interrupted-{time.strftime('%Y%m%dT%H%M%S')}")
             folder.rename(aside)
-            self.say(
-                f"The last start was cut off while making the database. Its folder is kept as {aside.name}."
-            )
+            self.say(f"The last start was cut off while making the database. Its folder is kept as {aside.name}.")
         if not (folder / COMPLETE).exists():
             self._make(folder, who)
         version = (folder / "PG_VERSION").read_text().strip()
@@ -131,9 +127,7 @@ class Postgres:
                 grant = sql.SQL("GRANT SET ON PARAMETER session_replication_role TO {}")
                 connection.execute(grant.format(name))
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
-                connection.execute(
-                    sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), name)
-                )
+                connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), name))
 
     def _answers(self) -> bool:
         try:
@@ -176,8 +170,6 @@ class Postgres:
         finally:
             password.unlink()
         if done.returncode:
-            raise StackError(
-                f"initdb ended with code {done.returncode}:\n{done.stdout}{done.stderr}".rstrip()
-            )
+            raise StackError(f"initdb ended with code {done.returncode}:\n{done.stdout}{done.stderr}".rstrip())
         (folder / COMPLETE).touch(mode=0o600)
         who.own(folder / COMPLETE)

@@ -41,9 +41,7 @@ def identity(paths: Iterable[Path]) -> Identity:
         return Identity((), os.geteuid(), os.getegid())
     if user_namespaces_work():
         inner = _ordinary_user()
-        return Identity(
-            ("unshare", "-U", f"--map-user={inner.pw_uid}", f"--map-group={inner.pw_gid}"), uid=0, gid=0
-        )
+        return Identity(("unshare", "-U", f"--map-user={inner.pw_uid}", f"--map-group={inner.pw_gid}"), uid=0, gid=0)
     return _dropped(paths)
 
 

@@ -21,9 +21,7 @@ class Processes:
 
     def command(self, name: str, *arguments: str, **more: str) -> Part:
         """A `manage.py` command that ends by itself; `more` are environment variables."""
-        return self._part(
-            f"manage.py {name}", [str(PROJECT / "manage.py"), name, *arguments], log=name, **more
-        )
+        return self._part(f"manage.py {name}", [str(PROJECT / "manage.py"), name, *arguments], log=name, **more)
 
     def all(self, *, port: int, sandbox_port: int, workers: int) -> list[Part]:
         """The parts that stay, in the order of their start: who is called before who calls."""

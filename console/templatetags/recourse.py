@@ -165,9 +165,7 @@ def _chips(parts: Iterable[payload.Piece]) -> SafeString:
         "",
         "{}{}{}",
         (
-            (format_html('<span class="chip">[{}]</span>', part.text), "", "")
-            if part.chip
-            else (part.text, "", "")
+            (format_html('<span class="chip">[{}]</span>', part.text), "", "") if part.chip else (part.text, "", "")
             for part in parts
         ),
     )

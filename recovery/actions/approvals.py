@@ -43,9 +43,7 @@ def _approval(approval_id: UUID) -> Approval:
     return Approval.objects.select_related("effect", "group", "run").get(pk=approval_id)
 
 
-def sign(
-    approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str, saw: Mapping[str, Any]
-) -> Done:
+def sign(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str, saw: Mapping[str, Any]) -> Done:
     """Sign exactly the request whose ``digest`` was shown; the last signature needed lets the effect be sent.
 
     ``saw``: the sentence as shown, its language, the evidence ids; revision, digest, bytes and precondition
@@ -92,18 +90,14 @@ def _grant(approval: Approval, effect: Effect) -> list[Change]:
     times = {"granted_at": 0.0, "execute_by": float(approval.execute_within)}
     ready = {"state": EffectState.READY, "reason": why_of("signed", approval=str(approval.pk))}
     return [
-        move(
-            "approval", approval.pk, (ApprovalState.PENDING,), {"state": ApprovalState.GRANTED}, times=times
-        ),
+        move("approval", approval.pk, (ApprovalState.PENDING,), {"state": ApprovalState.GRANTED}, times=times),
         move("effect", effect.pk, (EffectState.AWAITING_APPROVAL,), ready, times={"not_before": 0}),
         close_reviews(approval.pk),
         reckon(),
     ]
 
 
-def reject(
-    approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str, saw: Mapping[str, Any]
-) -> Done:
+def reject(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str, saw: Mapping[str, Any]) -> Done:
     """End the request: one reject beats every signature, also a full set that was not used yet (R8).
 
     The effect is declined and its run goes on with that. The same people may as may sign. Raises TooLate once
@@ -122,9 +116,7 @@ def reject(
         mine = [s for s in signed if s.person_id == person.pk]
         for own in mine:
             gone = {"state": SignatureState.WITHDRAWN}
-            changes.append(
-                move("signature", own.pk, (SignatureState.SIGNED,), gone, times={"withdrawn_at": 0})
-            )
+            changes.append(move("signature", own.pk, (SignatureState.SIGNED,), gone, times={"withdrawn_at": 0}))
         new, shown = signature(approval, person, SignatureState.REJECTED, reason, saw)
         why = why_of("rejected", by=person.name, revision=approval.revision)
         ended = {"state": ApprovalState.REJECTED, "reason": why}

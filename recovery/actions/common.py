@@ -136,9 +136,7 @@ def carry_out(
 
 def first_result(workspace: UUID, actor: Person, act: Act) -> Done | None:
     """The result of the same act, if it was carried out before. Raises ActionMismatch for another body."""
-    seen = Action.objects.filter(
-        workspace_id=workspace, actor_id=actor.pk, route=act.route, id=act.id
-    ).first()
+    seen = Action.objects.filter(workspace_id=workspace, actor_id=actor.pk, route=act.route, id=act.id).first()
     if seen is None:
         return None
     if seen.digest != act.digest:
@@ -146,9 +144,7 @@ def first_result(workspace: UUID, actor: Person, act: Act) -> Done | None:
     return Done(seen.result["last"], seen.at, True, seen.result["facts"])
 
 
-def note_refusal(
-    subject: Subject, refused: RunsError, *, actor: Person, act: Act, reason: str | None
-) -> None:
+def note_refusal(subject: Subject, refused: RunsError, *, actor: Person, act: Act, reason: str | None) -> None:
     """Keep a refusal as a line of the workspace's own chain, unless the actor has reached the limit."""
     if isinstance(refused, _NOT_KEPT):
         return

@@ -58,9 +58,7 @@ def refuse_unless_decidable(effect: Effect, version: int, *, proposed: UUID | No
             says=None if decided is None else str(decided.says),
         )
     if proposed is None:
-        waiting = Verdict.objects.filter(effect_id=effect.pk, state=VerdictState.PROPOSED).select_related(
-            "person"
-        )
+        waiting = Verdict.objects.filter(effect_id=effect.pk, state=VerdictState.PROPOSED).select_related("person")
         other = waiting.first()
         if other is not None and effect.version == version:
             # Read with the proposal in view; without it the page is only stale, and says what came.
@@ -86,9 +84,7 @@ def refuse_unless_second(verdict: Verdict, person: Person, *, taking_back: bool)
         raise SamePerson(why=same, who=verdict.person.name, names=second_people(verdict))
     held = access.permissions(person).get(verdict.workspace_id, frozenset())
     if not held & {"confirm", "decide"}:
-        raise NotAllowed(
-            permission="confirm", roles=access.roles_with("confirm"), names=second_people(verdict)
-        )
+        raise NotAllowed(permission="confirm", roles=access.roles_with("confirm"), names=second_people(verdict))
 
 
 def second_people(verdict: Verdict, limit: int = 4) -> list[str]:
@@ -178,9 +174,7 @@ def result_of(
     return {"statement": True}
 
 
-def propose(
-    effect: Effect, verdict: Mapping[str, Any], person: Person, weight: Weight, version: int
-) -> list[Change]:
+def propose(effect: Effect, verdict: Mapping[str, Any], person: Person, weight: Weight, version: int) -> list[Change]:
     """The changes of a proposal: the effect stays as it is, with a new version, and a second person is asked
     for.
     """

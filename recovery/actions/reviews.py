@@ -38,9 +38,7 @@ def claim(review_id: UUID, *, actor: Person, act: Act, take_over: bool = False) 
             since = review.claimed_at.isoformat() if review.claimed_at else None
             raise ClaimedByOther(who=before.name, at=since, review=str(review.pk))
         facts = {**_told(review), "by": who(actor), "from": None if before is None else before.name}
-        change = move(
-            "review", review.pk, (ReviewState.OPEN,), {"claimed_by_id": actor.pk}, times={"claimed_at": 0}
-        )
+        change = move("review", review.pk, (ReviewState.OPEN,), {"claimed_by_id": actor.pk}, times={"claimed_at": 0})
         return Plan([Entry(EventKind.REVIEW_CLAIMED, facts, [change])], facts)
 
     return carry_out(_subject(review_id), "claim", plan, actor=actor, act=act, reason=None)
@@ -56,11 +54,7 @@ def release(review_id: UUID, *, actor: Person, act: Act) -> Done:
         facts = {**_told(review), "by": who(actor)}
         given = {"claimed_by_id": None, "claimed_at": None}
         return Plan(
-            [
-                Entry(
-                    EventKind.REVIEW_RELEASED, facts, [move("review", review.pk, (ReviewState.OPEN,), given)]
-                )
-            ],
+            [Entry(EventKind.REVIEW_RELEASED, facts, [move("review", review.pk, (ReviewState.OPEN,), given)])],
             facts,
         )
 

@@ -95,14 +95,10 @@ def record(
         if weight.second:
             changes += deciding.propose(effect, verdict, actor, weight, version)
             return Plan([Entry(EventKind.VERDICT_PROPOSED, facts, changes)], facts)
-        settled = deciding.settle(
-            effect, verdict, deciding.result_of(said, ticked, items), by=actor, second=None
-        )
+        settled = deciding.settle(effect, verdict, deciding.result_of(said, ticked, items), by=actor, second=None)
         return Plan([Entry(EventKind.VERDICT_RECORDED, facts, changes), settled], facts)
 
-    return carry_out(
-        Subject("effect", effect_id, *found), "decide", plan, actor=actor, act=act, reason=reason
-    )
+    return carry_out(Subject("effect", effect_id, *found), "decide", plan, actor=actor, act=act, reason=reason)
 
 
 def confirm(verdict_id: UUID, *, actor: Person, act: Act, confirm: bool, reason: str, digest: str) -> Done:

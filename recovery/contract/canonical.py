@@ -124,9 +124,7 @@ def _text(value: str, path: str, nfc: bool) -> None:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise CanonicalError(
-            path.encode("ascii", "backslashreplace").decode(), "text with a lone surrogate"
-        ) from error
+        raise CanonicalError(path.encode("ascii", "backslashreplace").decode(), "text with a lone surrogate") from error
     if nfc and not unicodedata.is_normalized("NFC", value):
         raise CanonicalError(path, "text is not in Unicode form NFC")
 

@@ -36,9 +36,7 @@ def declared(value: Any) -> Any:
         return value.declared()
     if dataclasses.is_dataclass(value):
         fields = {
-            f.name: {"text": True}
-            if _sentence(f.name, getattr(value, f.name))
-            else declared(getattr(value, f.name))
+            f.name: {"text": True} if _sentence(f.name, getattr(value, f.name)) else declared(getattr(value, f.name))
             for f in dataclasses.fields(value)
         }
         return {"is": type(value).__name__, **fields}
@@ -67,9 +65,7 @@ def bare_schema(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: bare_schema(item) for name, item in value.items()}
-        if key in _NAMED
-        else bare_schema(value)
+        key: {name: bare_schema(item) for name, item in value.items()} if key in _NAMED else bare_schema(value)
         for key, value in schema.items()
         if key not in _SENTENCES
     }

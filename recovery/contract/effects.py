@@ -129,9 +129,7 @@ class EffectContract:
         """The declarative part: JSON values, no sentence, no code. Stored by digest and pinned by each
         effect."""
         skipped = {"declared_in", "missing", "unknown"}
-        told = {
-            f.name: declared(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name not in skipped
-        }
+        told = {f.name: declared(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name not in skipped}
         told["params"] = bare_schema(self.schema)
         return told
 
@@ -181,9 +179,7 @@ class EffectRequest:
     @cached_property
     def intent_digest(self) -> str:
         """Digest of operation, target and params (invariant 3)."""
-        return canonical.intent_digest(
-            operation=self.contract.operation, target=self.target, params=self.data
-        )
+        return canonical.intent_digest(operation=self.contract.operation, target=self.target, params=self.data)
 
     @cached_property
     def stake(self) -> Stake | None:

@@ -59,9 +59,7 @@ RULES: Final[dict[FailureClass, Rule]] = {
     FailureClass.PARTIAL: Rule(Answer.MEND_ON_PURPOSE, same_request_again=False, costs_a_try=True),
     FailureClass.UNKNOWN: Rule(Answer.RECONCILE_FIRST, same_request_again=True, costs_a_try=True),
     FailureClass.CONFLICT: Rule(Answer.RELOAD_AND_REPLAN, same_request_again=False, costs_a_try=True),
-    FailureClass.CANCELLED_OR_EXPIRED: Rule(
-        Answer.STOP_AND_SETTLE, same_request_again=False, costs_a_try=True
-    ),
+    FailureClass.CANCELLED_OR_EXPIRED: Rule(Answer.STOP_AND_SETTLE, same_request_again=False, costs_a_try=True),
     FailureClass.CORRUPT: Rule(Answer.QUARANTINE, same_request_again=False, costs_a_try=True),
 }
 """Overload counts against time, not against tries; unknown may be sent again only with the key, in its

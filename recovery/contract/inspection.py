@@ -158,9 +158,7 @@ def _names(contract: EffectContract, found: Found) -> Iterator[Finding]:
     dependency: Any = contract.dependency
     if dependency is not MISSING:
         if not isinstance(dependency, str):
-            yield found(
-                "E006", "dependency", f"is {type(dependency).__name__}, needs the dependency's name as text"
-            )
+            yield found("E006", "dependency", f"is {type(dependency).__name__}, needs the dependency's name as text")
         elif not SLUG.fullmatch(dependency):
             yield found("E006", "dependency", f"{dependency!r} is no dependency's name")
     if contract.escalate_to is not MISSING and not (
@@ -206,19 +204,13 @@ def _requires(contract: EffectContract, sound: set[str], found: Found) -> Iterat
         for kind in contract.evidence:
             if kind not in EvidenceKind.values:
                 yield found("E004", "evidence", f"{kind!r} is no kind of evidence")
-        if contract.reconcile is not MISSING and (contract.reconcile is None) == (
-            "readback" in contract.evidence
-        ):
+        if contract.reconcile is not MISSING and (contract.reconcile is None) == ("readback" in contract.evidence):
             yield found("E004", "evidence", "lists readback exactly when reconcile is a Readback")
 
 
 def placeholders(template: str) -> list[str]:
     """Names in a ``{}`` template, without attributes or indexes."""
-    return [
-        re.split(r"[.\[]", name)[0]
-        for _text, name, _spec, _conv in string.Formatter().parse(template)
-        if name
-    ]
+    return [re.split(r"[.\[]", name)[0] for _text, name, _spec, _conv in string.Formatter().parse(template) if name]
 
 
 def model_findings(model: Any) -> Iterator[tuple[str, str]]:
@@ -246,9 +238,7 @@ def _key(contract: EffectContract) -> Iterator[str]:
     if limit is None or not callable(contract.key) or not hasattr(contract.params, "model_fields"):
         return
     sample = SimpleNamespace(**{name: _longest(info) for name, info in contract.params.model_fields.items()})
-    run = SimpleNamespace(
-        id=UUID(int=2**128 - 1), data={}, now=datetime.now(UTC), deadline=None, principal="", goal=""
-    )
+    run = SimpleNamespace(id=UUID(int=2**128 - 1), data={}, now=datetime.now(UTC), deadline=None, principal="", goal="")
     try:
         key: Any = contract.key(run, sample)
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -299,20 +289,14 @@ def run_type_findings(cls: type[RunType]) -> Iterator[Finding]:
         for path, text in model_findings(cls.Data):
             yield Finding("E008", subject, f"Data.{path}", text)
     if FIRST_STEP not in cls.steps:
-        yield Finding(
-            "E010", subject, FIRST_STEP, "missing: the first step is a method begin marked with @step"
-        )
+        yield Finding("E010", subject, FIRST_STEP, "missing: the first step is a method begin marked with @step")
     for name, info in cls.steps.items():
         if not isinstance(info.title, LazyText):
-            yield Finding(
-                "E011", subject, f"step {name}", "title is not translatable: wrap it in gettext_lazy"
-            )
+            yield Finding("E011", subject, f"step {name}", "title is not translatable: wrap it in gettext_lazy")
     if isinstance(cls.reasons, dict):
         for code, text in cls.reasons.items():
             if not isinstance(text, LazyText):
-                yield Finding(
-                    "E011", subject, f"reason {code}", "is not translatable: wrap it in gettext_lazy"
-                )
+                yield Finding("E011", subject, f"reason {code}", "is not translatable: wrap it in gettext_lazy")
 
 
 def _run_contract(contract: Any, subject: str) -> Iterator[Finding]:
@@ -320,9 +304,7 @@ def _run_contract(contract: Any, subject: str) -> Iterator[Finding]:
         yield Finding("E009", subject, "contract", f"is {type(contract).__name__}, needs RunContract")
         return
     for name in contract.missing:
-        yield Finding(
-            "E002", subject, f"contract.{name}", "missing; no field of a run contract has a default"
-        )
+        yield Finding("E002", subject, f"contract.{name}", "missing; no field of a run contract has a default")
     for name, kind in _RUN_FIELDS.items():
         value = getattr(contract, name)
         if value is not MISSING and not isinstance(value, kind):

@@ -134,9 +134,7 @@ class Http:
             return self._taken(answer, status)
         for kind, statuses in self._refusals():
             if status in statuses:
-                wait = (
-                    retry_after(answer) if kind in (OutcomeKind.OVERLOADED, OutcomeKind.TRANSIENT) else None
-                )
+                wait = retry_after(answer) if kind in (OutcomeKind.OVERLOADED, OutcomeKind.TRANSIENT) else None
                 return Outcome(kind, self._their_code(answer) or f"http_{status}", status, retry_after_s=wait)
         return Outcome(OutcomeKind.UNKNOWN, f"http_{status}", status)
 

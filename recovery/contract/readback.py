@@ -162,9 +162,7 @@ class Readback:
         return ReadbackAnswer(claim, strength, rows, raw, seen, chosen, others, None, as_of)
 
     def _none(self, answer: Answer, raw: str, error: str) -> ReadbackAnswer:
-        return ReadbackAnswer(
-            Claim.UNAVAILABLE, Strength.NONE, [], raw, answer.ended_at, None, 0, error, None
-        )
+        return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, answer.ended_at, None, 0, error, None)
 
     def _match(
         self, items: list[Any], params: BaseModel, sent: Any, key: str, since: datetime | None
@@ -175,8 +173,7 @@ class Readback:
             found = [
                 item
                 for item in items
-                if not self._older(item, since)
-                and all(row.same is not False for row in self._rows(item, params, sent))
+                if not self._older(item, since) and all(row.same is not False for row in self._rows(item, params, sent))
             ]
         return (found[0] if found else None), len(items) - (1 if found else 0)
 

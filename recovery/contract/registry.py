@@ -123,9 +123,7 @@ class Registry:
         self._add(Finding("E005", subject, "version", f"declared twice, first by {other}"), app)
 
     def _add(self, finding: Finding, app: str) -> None:
-        self._problems.append(
-            Problem(f"recovery.{finding.id}", app, finding.subject, finding.field, finding.text)
-        )
+        self._problems.append(Problem(f"recovery.{finding.id}", app, finding.subject, finding.field, finding.text))
 
     def effect_contract(self, operation: str, version: int | None = None) -> EffectContract:
         """The contract of ``operation``, the newest unless ``version`` is given. Raises UnknownOperation."""

@@ -270,9 +270,7 @@ class RunType:
         method = getattr(self, step_name)
         returned = method(run, given) if info.takes else method(run)
         if not isinstance(returned, Transition):
-            raise TypeError(
-                f"step {step_name!r} returned {type(returned).__name__}, not Perform, Wait, Finish or Fail"
-            )
+            raise TypeError(f"step {step_name!r} returned {type(returned).__name__}, not Perform, Wait, Finish or Fail")
         return returned
 
     def title_of(self, step_name: str) -> Any:
@@ -303,10 +301,7 @@ class RunType:
 def _plain(value: Any, path: str) -> Any:
     """JSON values of what Pydantic gave; the path survives, which its own JSON mode would not tell."""
     if isinstance(value, dict):
-        return {
-            key if isinstance(key, str) else str(key): _plain(item, f"{path}.{key}")
-            for key, item in value.items()
-        }
+        return {key if isinstance(key, str) else str(key): _plain(item, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, datetime | date):

@@ -20,7 +20,7 @@ from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NoPermit, StaleVersion
 from runs.models import Approval, Effect
 from runs.record import Change, Commit, Entry
-from runs.states import RUN_ENDED, EffectState, EventKind, RunState
+from runs.states import RUN_ENDED, EffectState, EventKind, RunState, WaitingOn
 
 MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING, RunState.QUARANTINED})
 """States of a run whose effects may be sent; in quarantine nothing happens, and while cancelling nothing new."""
@@ -33,6 +33,9 @@ def dispatch(effect_id: UUID) -> str:
         return effect.state
     contract = registry.effect_contract(effect.operation, effect.contract_version)
     run = snapshots.run_of(effect)
+    if run["waiting_on"] == WaitingOn.PERSON:
+        # The nine checks asked a person whether this run goes on: until then nothing of it is sent (invariant 13).
+        return "waits for a person"
     now = clock.now()
     snap = snapshots.take(effect, contract, run, now)
     decision = decide(snap, contract, now)

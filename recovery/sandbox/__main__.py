@@ -32,9 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", help="serve until SIGTERM or SIGINT")
     serve.add_argument("--port", type=int, required=True, help="0 takes a free one")
-    serve.add_argument(
-        "--db", type=Path, required=True, metavar="FILE", help="its SQLite file, made if absent"
-    )
+    serve.add_argument("--db", type=Path, required=True, metavar="FILE", help="its SQLite file, made if absent")
     dial = commands.add_parser("dial", help="set a provider's dials", epilog=f"dials: {', '.join(RULES)}")
     dial.add_argument("provider")
     dial.add_argument("settings", nargs="+", metavar="name=value")
@@ -47,9 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("health", help="its process and its totals")
     for name, command in commands.choices.items():
         if name != "serve":
-            command.add_argument(
-                "--url", required=True, help="where the sandbox listens, http://127.0.0.1:PORT"
-            )
+            command.add_argument("--url", required=True, help="where the sandbox listens, http://127.0.0.1:PORT")
     return parser
 
 

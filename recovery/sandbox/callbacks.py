@@ -88,8 +88,7 @@ class Callbacks:
         delivery = _deliver(callback.id, request)
         with self._store.transaction() as db:
             db.execute(
-                "insert into callbacks (id, provider, url, event, sent_at, status, error)"
-                " values (?, ?, ?, ?, ?, ?, ?)",
+                "insert into callbacks (id, provider, url, event, sent_at, status, error) values (?, ?, ?, ?, ?, ?, ?)",
                 (
                     callback.id,
                     callback.provider,
@@ -104,9 +103,7 @@ class Callbacks:
 
     def sent(self) -> list[Json]:
         """All callbacks sent, in order."""
-        rows = self._store.rows(
-            "select id, provider, url, event, sent_at, status, error from callbacks order by seq"
-        )
+        rows = self._store.rows("select id, provider, url, event, sent_at, status, error from callbacks order by seq")
         return [dict(row) | {"sent_at": iso(row["sent_at"])} for row in rows]
 
     def close(self, timeout: float) -> None:

@@ -85,7 +85,5 @@ class Control:
         ]
         if errors:
             raise BadDial(errors)
-        callback = callbacks.new(
-            asked["provider"], asked["url"], asked["secret"], asked["event"], id=asked.get("id")
-        )
+        callback = callbacks.new(asked["provider"], asked["url"], asked["secret"], asked["event"], id=asked.get("id"))
         return answer(200, self._sender.send(callback).shown())

@@ -126,12 +126,8 @@ def is_url(value: Any) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-_COUNT: Final = _Rule(
-    "a whole number from 1", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 1, int
-)
-_SWITCH: Final = _Rule(
-    "true or false", lambda v: isinstance(v, bool), lambda v: {"true": True, "false": False}[v]
-)
+_COUNT: Final = _Rule("a whole number from 1", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 1, int)
+_SWITCH: Final = _Rule("true or false", lambda v: isinstance(v, bool), lambda v: {"true": True, "false": False}[v])
 RULES: Final[Mapping[str, _Rule]] = {
     "reply": _choice(REPLIES),
     "times": _optional(_COUNT),
@@ -231,9 +227,7 @@ class Dials:
         """The settings that hold for this POST, one of `times` used up; without a hold, its reply is "ok"."""
         with self._lock:
             dial = self._dials[provider]
-            released = replace(
-                dial, reply="ok", times=None, match=None, delay=1.0, delay_before=0.0, retry_after=1
-            )
+            released = replace(dial, reply="ok", times=None, match=None, delay=1.0, delay_before=0.0, retry_after=1)
             if dial.match is not None and dial.match not in body:
                 return released
             if dial.times is not None:

@@ -168,8 +168,7 @@ def _apply(
     db: sqlite3.Connection, provider: Provider, arrival: Arrival, made: Made, data: Json, item: Json, now: int
 ) -> int | None:
     cursor = db.execute(
-        "insert into effects (id, provider, intent, key, subject, applied_at, item)"
-        " values (?, ?, ?, ?, ?, ?, ?)",
+        "insert into effects (id, provider, intent, key, subject, applied_at, item) values (?, ?, ?, ?, ?, ?, ?)",
         (made.id, provider.name, arrival.intent, made.key, data[provider.subject], now, dump(item).decode()),
     )
     return cursor.lastrowid

@@ -30,8 +30,7 @@ def read_back(store: Store, dials: Dials, provider: Provider, query: dict[str, s
     where = {"key" if name == "reference" else "subject": value for name, value in query.items()}
     conditions = "".join(f" and {column} = ?" for column in where)
     rows = store.rows(
-        f"select item from effects where provider = ? and applied_at <= ?{conditions}"
-        f" order by seq limit {PAGE + 1}",
+        f"select item from effects where provider = ? and applied_at <= ?{conditions} order by seq limit {PAGE + 1}",
         (provider.name, as_of, *where.values()),
     )
     data = [json.loads(row["item"]) for row in rows[:PAGE]]

@@ -26,9 +26,7 @@ from recovery.sandbox.wire import Json, Reply, error
 HOST: Final = "127.0.0.1"
 LARGEST: Final = 1_048_576  # bytes of a body
 STOP_WITHIN: Final = 0.8  # seconds for the connections' threads to end
-REASONS: Final = {
-    code: BaseHTTPRequestHandler.responses[code][0] for code in BaseHTTPRequestHandler.responses
-}
+REASONS: Final = {code: BaseHTTPRequestHandler.responses[code][0] for code in BaseHTTPRequestHandler.responses}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -175,9 +173,7 @@ class Sandbox:
         self._callbacks = Callbacks(self.store)
         self.intake = Intake(self.store, self.dials, self._callbacks.applied, self._stopping)
         self.control = Control(self.store, self.dials, self._callbacks)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.02,), name="sandbox", daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="sandbox", daemon=True)
 
     @property
     def url(self) -> str:

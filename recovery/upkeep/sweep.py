@@ -119,7 +119,8 @@ class Sweep:
 
     def _ready(self, now: datetime) -> int:
         ready = Effect.objects.filter(state=EffectState.READY, not_before__lte=now).order_by("not_before")
-        ready = ready.exclude(run__state=RunState.QUARANTINED)
+        # Nothing is sent for a run that a person has to let go on, or take out of quarantine (invariant 13).
+        ready = ready.exclude(run__state=RunState.QUARANTINED).exclude(run__waiting_on=WaitingOn.PERSON)
         return self._ring_all("dispatch", ready.values_list("pk"))
 
     def _to_check(self, now: datetime) -> int:

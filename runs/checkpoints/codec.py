@@ -48,9 +48,7 @@ def _keyring(setting: str) -> dict[str, AESGCM]:
         name, _, secret = part.strip().partition(":")
         key = base64.b64decode(secret + "=" * (-len(secret) % 4), altchars=b"-_")
         if not name or len(key) != 32:
-            raise ImproperlyConfigured(
-                "RECOURSE_SEAL_KEYS: each part is id:base64 of 32 bytes; the first one seals"
-            )
+            raise ImproperlyConfigured("RECOURSE_SEAL_KEYS: each part is id:base64 of 32 bytes; the first one seals")
         ring[name] = AESGCM(key)
     return ring
 
@@ -79,9 +77,7 @@ def unseal(blob: bytes, *, workspace: UUID, run: UUID, seq: int) -> dict[str, An
     name = blob[5:end].decode("ascii", "replace")
     key = _keyring(settings.RECOURSE_SEAL_KEYS).get(name)
     if key is None:
-        raise Unreadable(
-            f"the sealing key {name!r} is not in RECOURSE_SEAL_KEYS", run=str(run), seq=seq, key=name
-        )
+        raise Unreadable(f"the sealing key {name!r} is not in RECOURSE_SEAL_KEYS", run=str(run), seq=seq, key=name)
     try:
         packed = key.decrypt(blob[end : end + 12], blob[end + 12 :], _place(workspace, run, seq))
     except InvalidTag as error:

@@ -24,9 +24,7 @@ def fold(events: Iterable[Event]) -> dict[tuple[str, str], str]:
         for step in event.body["moves"]:
             what = (step["t"], step["id"])
             if states.get(what, "") != step["from"]:
-                raise ValueError(
-                    f"event #{event.seq} moves {what} from {step['from']!r}, it was {states.get(what)!r}"
-                )
+                raise ValueError(f"event #{event.seq} moves {what} from {step['from']!r}, it was {states.get(what)!r}")
             states[what] = step["to"]
     return states
 

@@ -22,9 +22,7 @@ class Approval(RunRow):
     ``now >= t`` means over (R6). ``execute_within`` is in seconds.
     """
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
     effect = models.ForeignKey(
         Effect, on_delete=models.PROTECT, related_name="approvals", db_constraint=False, db_index=False
     )
@@ -35,12 +33,8 @@ class Approval(RunRow):
     state = models.CharField(max_length=16, choices=ApprovalState)
     needed = models.PositiveSmallIntegerField()
     group = models.ForeignKey(Group, on_delete=models.PROTECT, related_name="+", db_index=False)
-    requester = models.ForeignKey(
-        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
-    editors = models.JSONField(
-        default=list, help_text="Ids of people whose signal changed an earlier revision."
-    )
+    requester = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    editors = models.JSONField(default=list, help_text="Ids of people whose signal changed an earlier revision.")
     precondition = models.JSONField(default=dict)
     epoch = models.PositiveIntegerField()
     asked_at = models.DateTimeField()

@@ -15,18 +15,14 @@ def new_id() -> uuid.UUID:
 
 def choices_check(field: str, enum: type[models.TextChoices], name: str) -> models.CheckConstraint:
     """A check constraint that admits only the values of ``enum`` in ``field``."""
-    return models.CheckConstraint(
-        condition=models.Q(**{f"{field}__in": [str(v) for v in enum.values]}), name=name
-    )
+    return models.CheckConstraint(condition=models.Q(**{f"{field}__in": [str(v) for v in enum.values]}), name=name)
 
 
 class Row(models.Model):
     """A row of one workspace with a UUIDv7 key and the unique pair that SameWorkspace points to."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(
-        "runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    workspace = models.ForeignKey("runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False)
 
     class Meta:
         abstract = True

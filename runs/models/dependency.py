@@ -54,9 +54,7 @@ class Worker(models.Model):
     seen_at = models.DateTimeField()
 
     class Meta:
-        indexes: ClassVar = [
-            models.Index(fields=["seen_at"], name="worker_seen")
-        ]  # dead workers, upkeep/sweep.py
+        indexes: ClassVar = [models.Index(fields=["seen_at"], name="worker_seen")]  # dead workers, upkeep/sweep.py
 
     def __str__(self) -> str:
         return f"{self.pool} {self.host}:{self.pid}"
@@ -95,9 +93,7 @@ class Transition(models.Model):
     target = models.CharField(max_length=24)
 
     class Meta:
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=["thing", "source", "target"], name="transition_once")
-        ]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["thing", "source", "target"], name="transition_once")]
 
     def __str__(self) -> str:
         return f"{self.thing}: {self.source} -> {self.target}"

@@ -32,9 +32,7 @@ class Effect(RunRow):
     ``decision`` is the last Decision of the engine, ``reason`` why it is in its state: both code plus facts.
     """
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False)
     dependency = models.ForeignKey(
         Dependency, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False
     )
@@ -74,9 +72,7 @@ class Effect(RunRow):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["workspace", "id"], name="effect_workspace_id"),
-            models.UniqueConstraint(
-                fields=["workspace", "operation", "key", "generation"], name="effect_one_intent"
-            ),
+            models.UniqueConstraint(fields=["workspace", "operation", "key", "generation"], name="effect_one_intent"),
             models.UniqueConstraint(fields=["run", "ordinal"], name="effect_ordinal"),
             choices_check("state", EffectState, "effect_state_known"),
             models.CheckConstraint(
@@ -92,13 +88,9 @@ class Effect(RunRow):
             # upkeep/sweep.py: what to send, what to look at again
             # (no index names a state: what settles at once then stays off all of them, a HOT update)
             models.Index(fields=["not_before"], name="effect_ready", condition=Q(not_before__isnull=False)),
-            models.Index(
-                fields=["next_check_at"], name="effect_to_check", condition=Q(next_check_at__isnull=False)
-            ),
+            models.Index(fields=["next_check_at"], name="effect_to_check", condition=Q(next_check_at__isnull=False)),
             # queries.inbox: "being checked"
-            models.Index(
-                fields=["workspace"], name="effect_unsettled", condition=Q(next_check_at__isnull=False)
-            ),
+            models.Index(fields=["workspace"], name="effect_unsettled", condition=Q(next_check_at__isnull=False)),
         ]
 
     def __str__(self) -> str:
@@ -112,9 +104,7 @@ class Effect(RunRow):
 class EffectLink(RunRow):
     """A run that asked for another run's effect: it waits on it, only the owner sends (invariant 3)."""
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="links", db_constraint=False, db_index=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="links", db_constraint=False, db_index=False)
     effect = models.ForeignKey(Effect, on_delete=models.PROTECT, related_name="links", db_constraint=False)
     at = models.DateTimeField()
 
@@ -132,9 +122,7 @@ class EffectLink(RunRow):
 class Attempt(RunRow):
     """One try to carry an effect out; committed before the first byte leaves (invariant 2)."""
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
     effect = models.ForeignKey(
         Effect, on_delete=models.PROTECT, related_name="attempt_set", db_constraint=False, db_index=False
     )
@@ -168,9 +156,7 @@ class Attempt(RunRow):
 class Evidence(RunRow):
     """What supports an outcome; kept, never edited: a correction is another row."""
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
     effect = models.ForeignKey(
         Effect, on_delete=models.PROTECT, related_name="evidence", db_constraint=False, db_index=False
     )
@@ -204,9 +190,7 @@ class Evidence(RunRow):
 class Verdict(RunRow):
     """A person's decision about an unknown outcome, with the evidence it rests on."""
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False)
     effect = models.ForeignKey(
         Effect, on_delete=models.PROTECT, related_name="verdicts", db_constraint=False, db_index=False
     )
@@ -218,18 +202,14 @@ class Verdict(RunRow):
     evidence = ArrayField(models.UUIDField(), default=list)
     digest = models.CharField(max_length=64)
     at = models.DateTimeField()
-    confirmed_by = models.ForeignKey(
-        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    confirmed_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     confirm_reason = models.TextField(blank=True)
     confirmed_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["workspace", "id"], name="verdict_workspace_id"),
-            models.UniqueConstraint(
-                fields=["effect"], name="verdict_one_proposed", condition=Q(state="proposed")
-            ),
+            models.UniqueConstraint(fields=["effect"], name="verdict_one_proposed", condition=Q(state="proposed")),
             choices_check("state", VerdictState, "verdict_state_known"),
             # the second person is another person (invariant 4, D3)
             models.CheckConstraint(

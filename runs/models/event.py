@@ -20,9 +20,7 @@ class Event(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    workspace = models.ForeignKey(
-        "runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    workspace = models.ForeignKey("runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False)
     run = models.ForeignKey(
         Run, null=True, on_delete=models.PROTECT, related_name="events", db_constraint=False, db_index=False
     )
@@ -35,9 +33,7 @@ class Event(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["run", "seq"], name="event_run_seq", condition=Q(run__isnull=False)
-            ),
+            models.UniqueConstraint(fields=["run", "seq"], name="event_run_seq", condition=Q(run__isnull=False)),
             models.UniqueConstraint(
                 fields=["workspace", "seq"], name="event_workspace_seq", condition=Q(run__isnull=True)
             ),
@@ -66,9 +62,7 @@ class Action(models.Model):
     """Something a person or API client did, by the id that made it safe to press twice (invariant 15)."""
 
     pk = models.CompositePrimaryKey("workspace_id", "actor_id", "route", "id")
-    workspace = models.ForeignKey(
-        "runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    workspace = models.ForeignKey("runs.Workspace", on_delete=models.PROTECT, related_name="+", db_index=False)
     actor = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="+", db_index=False)
     route = models.CharField(max_length=80)
     id = models.UUIDField()

@@ -49,22 +49,17 @@ class Review(Row):
     why = models.JSONField(default=dict)
     opened_at = models.DateTimeField()
     due_at = models.DateTimeField()
-    claimed_by = models.ForeignKey(
-        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    claimed_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     claimed_at = models.DateTimeField(null=True)
     closed_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["kind", "subject"], name="review_one_open", condition=Q(state="open")
-            ),
+            models.UniqueConstraint(fields=["kind", "subject"], name="review_one_open", condition=Q(state="open")),
             choices_check("state", ReviewState, "review_state_known"),
             choices_check("kind", ReviewKind, "review_kind_known"),
             models.CheckConstraint(
-                condition=Q(state="closed", closed_at__isnull=False)
-                | Q(state="open", closed_at__isnull=True),
+                condition=Q(state="closed", closed_at__isnull=False) | Q(state="open", closed_at__isnull=True),
                 name="review_closed_at_iff_closed",
             ),
             SameWorkspace(field="run", name="review_run_same_workspace"),

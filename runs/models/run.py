@@ -29,9 +29,7 @@ class Run(Row):
     title = models.CharField(max_length=300)
     goal = models.CharField(max_length=500, blank=True)
     principal = models.CharField(max_length=200)
-    started_by = models.ForeignKey(
-        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    started_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     references = ArrayField(models.CharField(max_length=120), default=list)
     priority = models.SmallIntegerField(default=0)
     deadline = models.DateTimeField(null=True)
@@ -49,9 +47,7 @@ class Run(Row):
     head_hash = models.CharField(max_length=64, default="")
     checkpoint_seq = models.PositiveIntegerField(default=0)
     cancel_asked_at = models.DateTimeField(null=True)
-    cancel_by = models.ForeignKey(
-        Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    cancel_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     cancel_reason = models.TextField(blank=True)
     accepted_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
@@ -100,9 +96,7 @@ class Run(Row):
 class Signal(RunRow):
     """A named event sent to a run; kept, consumed once by the run that waits for it."""
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="signals", db_constraint=False, db_index=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="signals", db_constraint=False, db_index=False)
     name = models.CharField(max_length=120)
     payload = models.JSONField()
     sender = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)

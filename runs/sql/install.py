@@ -120,9 +120,7 @@ def install(using: str = "default") -> None:
         cursor.execute("SELECT thing, source, target FROM runs_transition")
         have = set(cursor.fetchall())
         for row in sorted(have - wanted):
-            cursor.execute(
-                "DELETE FROM runs_transition WHERE thing = %s AND source = %s AND target = %s", row
-            )
+            cursor.execute("DELETE FROM runs_transition WHERE thing = %s AND source = %s AND target = %s", row)
         for row in sorted(wanted - have):
             cursor.execute("INSERT INTO runs_transition (thing, source, target) VALUES (%s, %s, %s)", row)
 

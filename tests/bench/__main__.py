@@ -31,16 +31,12 @@ PROCESSES = 2
 def main() -> None:
     asked = argparse.ArgumentParser(prog="make bench", description=__doc__)
     asked.add_argument("--pairs", type=int, default=5, help="interleaved pairs")
-    asked.add_argument(
-        "--runs", type=int, default=40, help="runs of ten effects, each process and measurement"
-    )
+    asked.add_argument("--runs", type=int, default=40, help="runs of ten effects, each process and measurement")
     options = asked.parse_args()
     with tempfile.TemporaryDirectory(prefix="rc-") as folder:
         services = Services(Path(folder), durable=True)
         port = free_port()
-        os.environ.update(
-            environment.build(services, address="http://testserver", sandbox=f"http://127.0.0.1:{port}")
-        )
+        os.environ.update(environment.build(services, address="http://testserver", sandbox=f"http://127.0.0.1:{port}"))
         with services:
             sandbox = subprocess.Popen(
                 [

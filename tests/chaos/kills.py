@@ -58,9 +58,7 @@ def run(stack: Stack, *, times: int, seed: int) -> oracle.Verdict:
         f"{sum(hits.values())} workers killed in mid-send ({dict(hits)}), Valkey flushed {flushed} times, seed {seed}"
     )
     print(f"after the last kill everything had ended or asked a person within {quiet:.0f} s")
-    verdict.counts["attempts lost"] = Attempt.objects.filter(
-        run_id__in=ids, state__in=["lost", "late"]
-    ).count()
+    verdict.counts["attempts lost"] = Attempt.objects.filter(run_id__in=ids, state__in=["lost", "late"]).count()
     return verdict
 
 
@@ -76,9 +74,7 @@ def _kill_one(stack: Stack, rng: random.Random) -> str:
     while time.monotonic() < until:
         live = Attempt.objects.filter(state__in=list(ATTEMPT_LIVE)).order_by("?").first()
         worker = (
-            Worker.objects.filter(pk=live.worker, seen_at__gt=Now() - timedelta(minutes=1)).first()
-            if live
-            else None
+            Worker.objects.filter(pk=live.worker, seen_at__gt=Now() - timedelta(minutes=1)).first() if live else None
         )
         if live is not None and worker is not None and _runs(worker.pid):
             time.sleep(rng.uniform(0, SLOW))

@@ -76,9 +76,7 @@ def _judge_run(run: Run, verdict: Verdict) -> None:
         waits = visibly_waits(run)
         verdict.counts[f"waits for {waits}" if waits else "stuck"] += 1
         if not waits:
-            verdict.wrong.append(
-                f"run {run.pk} is {run.state} {run.waiting_on} and waits for nothing that shows"
-            )
+            verdict.wrong.append(f"run {run.pk} is {run.state} {run.waiting_on} and waits for nothing that shows")
     report = chain.verify_run(run)
     if not report.ok:
         verdict.wrong.append(f"run {run.pk}: {report.why}")
@@ -93,6 +91,4 @@ def _judge_effect(effect: Any, applied: int, verdict: Verdict) -> None:
     if effect.state == EffectState.SUCCEEDED and applied != 1:
         verdict.wrong.append(f"{effect} happened by the record, {applied} times by the ledger")
     if effect.state in (EffectState.NOT_APPLIED, EffectState.EXPIRED, EffectState.CANCELLED) and applied:
-        verdict.wrong.append(
-            f"{effect} is {effect.state} by the record, applied {applied} times by the ledger"
-        )
+        verdict.wrong.append(f"{effect} is {effect.state} by the record, applied {applied} times by the ledger")

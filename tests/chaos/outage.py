@@ -39,9 +39,7 @@ class Client(threading.Thread):
     def _post(self, http: httpx.Client, key: str, type: str, data: object) -> bool:
         headers = {"Authorization": f"Bearer {self.token}", "Idempotency-Key": key}
         try:
-            answer = http.post(
-                "/api/v1/workspaces/acme-pay/runs", json={"type": type, "input": data}, headers=headers
-            )
+            answer = http.post("/api/v1/workspaces/acme-pay/runs", json={"type": type, "input": data}, headers=headers)
         except httpx.HTTPError:
             self.refused += 1
             return False
@@ -88,9 +86,7 @@ def run(stack: Stack, *, seconds: float, seed: int) -> oracle.Verdict:
     quiet = oracle.wait_until_settled(ids, 180)
     verdict = oracle.judge(ids, sandbox)
     refused = sum(c.refused for c in clients)
-    print(
-        f"PostgreSQL was away for {seconds:.0f} s: {during} runs accepted meanwhile, {refused} requests not accepted"
-    )
+    print(f"PostgreSQL was away for {seconds:.0f} s: {during} runs accepted meanwhile, {refused} requests not accepted")
     print(f"healthy again after {healthy:.1f} s, accepting again after {accepting:.1f} s")
     print(f"everything had ended or asked a person {quiet:.0f} s after the load ended")
     return verdict

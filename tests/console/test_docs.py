@@ -35,9 +35,7 @@ QUOTED = [(page, name) for page, text in TEXT.items() for name in _quoted(text)]
 
 def _defines(path: Path, name: str) -> bool:
     nodes = ast.walk(ast.parse(path.read_text()))
-    return any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name for node in nodes
-    )
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name for node in nodes)
 
 
 def test_every_path_that_is_named_exists() -> None:
@@ -64,19 +62,16 @@ def test_every_test_that_is_named_exists() -> None:
 def test_every_dotted_name_of_ours_exists() -> None:
     found = 0
     for page, name in QUOTED:
-        if (
-            not re.fullmatch(r"(runs|recovery|console)(\.\w+)+", name)
-            or name.partition(".")[2] in _check_ids()
-        ):
+        if not re.fullmatch(r"(runs|recovery|console)(\.\w+)+", name) or name.partition(".")[2] in _check_ids():
             continue
         if name in EventKind.values:
             continue
         found += 1
         module, _, attribute = name.rpartition(".")
         path = ROOT / (module.replace(".", "/") + ".py")
-        assert path.exists() and re.search(
-            rf"^(def|class) {attribute}\b|^{attribute}\b", path.read_text(), re.M
-        ), f"{page} names {name}"
+        assert path.exists() and re.search(rf"^(def|class) {attribute}\b|^{attribute}\b", path.read_text(), re.M), (
+            f"{page} names {name}"
+        )
     assert found >= 2
 
 
@@ -146,9 +141,7 @@ def test_every_reason_and_refusal_is_named() -> None:
 
 
 def test_every_setting_is_described_and_none_besides() -> None:
-    source = (ROOT / "console" / "settings.py").read_text() + (
-        ROOT / "recovery" / "failpoints.py"
-    ).read_text()
+    source = (ROOT / "console" / "settings.py").read_text() + (ROOT / "recovery" / "failpoints.py").read_text()
     read = set(
         re.findall(
             r'(?:env\.(?:required|listing|flag|integer|choice)\(|env(?:iron)?\.(?:values\.)?get\()\s*"([A-Z_]+)"',

@@ -36,9 +36,7 @@ class Cast:
         self.here = Workspace.objects.create(slug="acme-pay", name="Acme Pay", environment="SANDBOX")
         self.there = Workspace.objects.create(slug="other-pay", name="Other Pay", environment="SANDBOX")
         self.oncall = Person.objects.create_user("oncall-a@acme.example", "Oncall A", "correct horse battery")
-        self.outsider = Person.objects.create_user(
-            "outsider-e@other.example", "Outsider E", "correct horse battery"
-        )
+        self.outsider = Person.objects.create_user("outsider-e@other.example", "Outsider E", "correct horse battery")
         access.grant(self.oncall, self.here, ["on-call"])
         access.grant(self.outsider, self.there, ["on-call"])
 

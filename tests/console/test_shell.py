@@ -49,9 +49,7 @@ def test_unknown_wrong_and_disabled_get_the_same_answer(person: Person) -> None:
     ]:
         answer = _sign_in(Client(), email, password)
         assert answer.status_code == 422
-        text = re.sub(
-            r'name="csrfmiddlewaretoken" value="[^"]+"|"X-CSRFToken":"[^"]+"', "", answer.content.decode()
-        )
+        text = re.sub(r'name="csrfmiddlewaretoken" value="[^"]+"|"X-CSRFToken":"[^"]+"', "", answer.content.decode())
         pages.append(re.sub(r"datetime=\S+|[0-9a-f]{12}", "", text.replace(email, "E")))
     assert "That did not match." in pages[0]
     assert pages[0] == pages[1] == pages[2]

@@ -57,8 +57,7 @@ def test_processes_that_ask_at_once_get_one_secret(layout: Layout) -> None:
     """The second maker waits for the first and reads what it made."""
     ask = f"from console.stack.secrets import *; print(Secrets(Path({str(layout.secrets)!r})).django_key)"
     asking = [
-        subprocess.Popen([sys.executable, "-c", ask], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
+        subprocess.Popen([sys.executable, "-c", ask], cwd=PROJECT, stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]
     assert len({process.communicate()[0] for process in asking}) == 1
 

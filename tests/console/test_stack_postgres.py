@@ -104,9 +104,7 @@ def test_a_server_that_cannot_start_says_why(folder: Path) -> None:
 
 
 @AS_ROOT
-def test_refused_user_namespaces_lead_to_an_unprivileged_account(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_user_namespaces_lead_to_an_unprivileged_account(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine is made to refuse; the rest is real, and so is the way back."""
     monkeypatch.setattr(privilege, "user_namespaces_work", lambda: False)
     with Services(folder) as services:
@@ -156,9 +154,7 @@ def test_refused_user_namespaces_and_a_closed_path_name_the_folder(
 
 
 @AS_ROOT
-def test_a_machine_without_an_ordinary_account_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_without_an_ordinary_account_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pwd, "getpwall", lambda: [pwd.getpwnam("root")])
     with pytest.raises(StackError, match="knows no other account"):
         Services(folder).start()

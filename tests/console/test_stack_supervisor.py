@@ -69,9 +69,7 @@ def test_what_dies_is_started_again_and_said(run: Run) -> None:
 def test_more_than_three_deaths_a_minute_end_it_with_the_last_lines(run: Run) -> None:
     part = run.part("advance", "echo started >> starts; echo no such table; exit 3")
     run.supervisor.start(part)
-    with pytest.raises(
-        StackError, match=r"advance ended with code 3, 4 times within a minute(?s:.)*no such table"
-    ):
+    with pytest.raises(StackError, match=r"advance ended with code 3, 4 times within a minute(?s:.)*no such table"):
         run.supervisor.watch(seconds=20)
     assert (run.layout.data / "starts").read_text().count("started") == 4
 
@@ -81,8 +79,7 @@ def test_a_held_part_stays_away_and_its_end_does_not_count(run: Run) -> None:
     part = run.part("postgres", "exec sleep 60")
     run.supervisor.start(part)
     drill = (
-        "from console.stack import control\n"
-        f"for _ in range(6): control.restart({str(run.layout.data)!r}, 'postgres')"
+        f"from console.stack import control\nfor _ in range(6): control.restart({str(run.layout.data)!r}, 'postgres')"
     )
     with subprocess.Popen([sys.executable, "-c", drill], cwd=PROJECT) as drilling:
         assert run.supervisor.watch(lambda: drilling.poll() is not None, seconds=20)
@@ -158,9 +155,7 @@ def test_nothing_outlives_a_killed_supervisor(run: Run) -> None:
         "part = Part('web', ('sleep', '60'), dict(os.environ), log, Path('.'))\n"
         "part.start(); print(part.pid, flush=True); time.sleep(60)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=PROJECT, stdout=subprocess.PIPE, text=True
-    ) as parent:
+    with subprocess.Popen([sys.executable, "-c", script], cwd=PROJECT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         assert soon(lambda: Path(f"/proc/{child}/comm").read_text() == "sleep\n")

@@ -14,6 +14,7 @@ import pytest
 
 from console.stack import control
 from console.stack.layout import PROJECT
+from console.stack.ports import free_port
 from tests.stack import Stack, running
 
 PARTS = {"postgres", "valkey", "sandbox", "web", "sweep", "advance", "dispatch"}
@@ -51,7 +52,7 @@ def test_it_comes_up_says_so_and_ends_without_a_trace() -> None:
             assert stack.manage("accounts").stdout.strip() in said
             pids = {part: stack.pid(part) for part in PARTS}
 
-            refused = up("--data", name, "--no-demo")
+            refused = up("--data", name, "--no-demo", "--port", str(free_port()))
             assert refused.returncode == 2
             assert f"process {stack.process.pid} holds its lock" in refused.stderr
 

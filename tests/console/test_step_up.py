@@ -63,9 +63,7 @@ def test_signing_in_is_no_step_up_and_a_wrong_password_is_none(browser: Client) 
     assert _fields(page)["action"] == pressed["action"] and not shell_urls.done
 
 
-def test_the_version_is_checked_before_and_again_after(
-    browser: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_version_is_checked_before_and_again_after(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stale page is refused without asking for a password; a change meanwhile is refused after it."""
     stale = browser.post("/heavy/", _press(version="3"))
     assert stale.status_code == 409 and "Confirm it is you" not in stale.content.decode()
@@ -76,9 +74,7 @@ def test_the_version_is_checked_before_and_again_after(
     assert not shell_urls.done
 
 
-def test_it_lasts_five_minutes_and_rotates_the_session(
-    browser: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_lasts_five_minutes_and_rotates_the_session(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """ASVS 7.2.4 and 7.5.3: a new key at step-up; asked again when it is older than 300 s."""
     before = browser.session.session_key
     assert browser.post("/heavy/", _press(step_up_password=PASSWORD)).status_code == 200
@@ -94,9 +90,7 @@ def test_a_reason_of_white_space_is_no_reason(browser: Client) -> None:
     """Refused before step-up; focus goes to the field."""
     answer = browser.post("/heavy/", _press(reason=" \n "))
     page = answer.content.decode()
-    assert (
-        answer.status_code == 422 and "Not recorded. Say why: the reason is kept with the decision." in page
-    )
+    assert answer.status_code == 422 and "Not recorded. Say why: the reason is kept with the decision." in page
     assert re.search(r"<textarea[^>]*autofocus", page)
 
 

@@ -100,15 +100,11 @@ def race(
 
 
 def sign(approval: Approval, who: Person) -> Callable[[], Any]:
-    return lambda: actions.sign(
-        approval.pk, actor=who, act=act(), reason="r", digest=approval.digest, saw=SAW
-    )
+    return lambda: actions.sign(approval.pk, actor=who, act=act(), reason="r", digest=approval.digest, saw=SAW)
 
 
 def reject(approval: Approval, who: Person) -> Callable[[], Any]:
-    return lambda: actions.reject(
-        approval.pk, actor=who, act=act(), reason="r", digest=approval.digest, saw=SAW
-    )
+    return lambda: actions.reject(approval.pk, actor=who, act=act(), reason="r", digest=approval.digest, saw=SAW)
 
 
 def kinds(run: UUID) -> list[str]:
@@ -245,9 +241,7 @@ def test_taken_back_or_sent_but_not_both(
 
 
 @ORDERS
-def test_a_signature_and_the_clock(
-    s: Stage, fresh_db: FreshDatabase, pool: ThreadPoolExecutor, order: str
-) -> None:
+def test_a_signature_and_the_clock(s: Stage, fresh_db: FreshDatabase, pool: ThreadPoolExecutor, order: str) -> None:
     """R6: the person was on time when the page was sent; the database's time under the lock decides."""
     approval = s.asked()
     assert approval.approve_by is not None
@@ -260,9 +254,7 @@ def test_a_signature_and_the_clock(
     assert Signature.objects.count() == (0 if order == "first" else 1)
 
 
-def test_a_right_taken_away_while_waiting(
-    s: Stage, fresh_db: FreshDatabase, pool: ThreadPoolExecutor
-) -> None:
+def test_a_right_taken_away_while_waiting(s: Stage, fresh_db: FreshDatabase, pool: ThreadPoolExecutor) -> None:
     """ASVS 15.4.2: the permission is asked for inside the change, after the lock."""
     approval = s.asked()
     with the_runs_row(fresh_db, approval.run_id):
@@ -294,9 +286,7 @@ def test_two_second_persons_settle_once(
             verdict.pk, actor=who, act=act(), confirm=yes, reason="r", digest=verdict.digest
         )
 
-    one, other = race(
-        pool, fresh_db, effect.run_id, answer(s.approver_b, True), answer(s.approver_c, True), order
-    )
+    one, other = race(pool, fresh_db, effect.run_id, answer(s.approver_b, True), answer(s.approver_c, True), order)
     assert isinstance(other if order == "first" else one, AlreadyDone)
     effect.refresh_from_db()
     assert effect.state == EffectState.NOT_APPLIED
@@ -305,9 +295,7 @@ def test_two_second_persons_settle_once(
 
 
 @ORDERS
-def test_one_confirms_and_one_refuses(
-    s: Stage, fresh_db: FreshDatabase, pool: ThreadPoolExecutor, order: str
-) -> None:
+def test_one_confirms_and_one_refuses(s: Stage, fresh_db: FreshDatabase, pool: ThreadPoolExecutor, order: str) -> None:
     effect = s.unknown()
     done = verdicts.record(
         effect.pk,
@@ -326,9 +314,7 @@ def test_one_confirms_and_one_refuses(
             verdict.pk, actor=who, act=act(), confirm=yes, reason="r", digest=verdict.digest
         )
 
-    yes, no = race(
-        pool, fresh_db, effect.run_id, answer(s.approver_b, True), answer(s.approver_c, False), order
-    )
+    yes, no = race(pool, fresh_db, effect.run_id, answer(s.approver_b, True), answer(s.approver_c, False), order)
     effect.refresh_from_db()
     assert isinstance(no if order == "first" else yes, AlreadyDone)
     assert effect.state == (EffectState.SUCCEEDED if order == "first" else EffectState.UNKNOWN)
@@ -363,16 +349,12 @@ def test_a_decision_and_news(s: Stage, fresh_db: FreshDatabase, pool: ThreadPool
     )
 
 
-def test_the_same_act_twice_at_once_counts_once(
-    s: Stage, fresh_db: FreshDatabase, pool: ThreadPoolExecutor
-) -> None:
+def test_the_same_act_twice_at_once_counts_once(s: Stage, fresh_db: FreshDatabase, pool: ThreadPoolExecutor) -> None:
     """Invariant 15: a double click."""
     approval, how = s.asked(), act()
 
     def press() -> Any:
-        return actions.sign(
-            approval.pk, actor=s.approver_b, act=how, reason="r", digest=approval.digest, saw=SAW
-        )
+        return actions.sign(approval.pk, actor=s.approver_b, act=how, reason="r", digest=approval.digest, saw=SAW)
 
     one, other = race(pool, fresh_db, approval.run_id, press, press, "first")
     assert (one.replayed, other.replayed) == (False, True)

@@ -149,9 +149,7 @@ def test_a_lease_that_was_abandoned_goes_to_the_next(world: World, threads: Thre
     assert (row.lease_owner, row.tries) == (late.pk, 1)
 
 
-def test_an_old_owner_that_commits_while_the_run_is_taken_over(
-    world: World, threads: ThreadPoolExecutor
-) -> None:
+def test_an_old_owner_that_commits_while_the_run_is_taken_over(world: World, threads: ThreadPoolExecutor) -> None:
     """Invariant 6: it waits for the row, and then its token is old."""
     run = make.accept(world)
     old = make.leased(world, run)

@@ -194,9 +194,7 @@ class Stage:
         }
         return [
             *([] if approval is None else approvals.consume(approval)),
-            record.move(
-                "effect", effect.pk, [EffectState.READY], {"state": EffectState.IN_FLIGHT, "attempts": n}
-            ),
+            record.move("effect", effect.pk, [EffectState.READY], {"state": EffectState.IN_FLIGHT, "attempts": n}),
             record.new("attempt", attempt, {"committed_at": 0, "expires_at": 15}),
             record.reckon(),
         ]
@@ -213,9 +211,7 @@ class Stage:
         attempt = effect.attempt_set.get()
         self.write(
             run,
-            record.move(
-                "attempt", attempt.pk, [AttemptState.COMMITTED], {"state": "lost"}, times={"ended_at": 0}
-            ),
+            record.move("attempt", attempt.pk, [AttemptState.COMMITTED], {"state": "lost"}, times={"ended_at": 0}),
             record.move(
                 "effect",
                 effect.pk,
@@ -274,9 +270,7 @@ def later(**length: float) -> None:
 
 def stage() -> Stage:
     """People, groups and dependencies of two workspaces."""
-    here, there = (
-        Workspace.objects.create(slug=s, name=s, environment="SANDBOX") for s in ("acme-pay", "other-pay")
-    )
+    here, there = (Workspace.objects.create(slug=s, name=s, environment="SANDBOX") for s in ("acme-pay", "other-pay"))
     capacity = Capacity.objects.create(name="payments", max_in_flight=50)
     for workspace in (here, there):
         for name in ("payments", "cards-eu", "mail", "notices"):

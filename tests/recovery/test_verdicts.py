@@ -104,9 +104,7 @@ def test_a_decision_under_an_ended_run_moves_no_run(s: Stage) -> None:
     """Invariant 5: evidence that came after the end opened a dispute."""
     effect = s.unknown()
     decide(effect, s.oncall_a, "did_not_happen", evidence=not_found_twice(s, effect))
-    s.write(
-        effect.run_id, record.run_moves({"state": RunState.EXPIRED, "waiting_on": ""}, times={"ended_at": 0})
-    )
+    s.write(effect.run_id, record.run_moves({"state": RunState.EXPIRED, "waiting_on": ""}, times={"ended_at": 0}))
     disputed = {"state": EffectState.DISPUTED, "settled_at": None}
     s.write(effect.run_id, record.move("effect", effect.pk, ["not_applied"], disputed))
     before = Run.objects.get(pk=effect.run_id)
@@ -288,9 +286,7 @@ def test_who_may_decide(s: Stage) -> None:
     with pytest.raises(errors.NotFound):
         decide(effect, s.outsider_e, "happened", evidence=ticked)
     with pytest.raises(errors.NotFound):
-        actions.record(
-            uuid4(), actor=s.oncall_a, act=act(), says="happened", reason="x", evidence=ticked, version=1
-        )
+        actions.record(uuid4(), actor=s.oncall_a, act=act(), says="happened", reason="x", evidence=ticked, version=1)
     assert s.counts() == before
 
 

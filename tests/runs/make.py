@@ -98,9 +98,7 @@ def accept(w: World, **row: Any) -> UUID:
         "step": "begin",
         **row,
     }
-    first = Commit(
-        w.ws, run, [Entry(EventKind.RUN_ACCEPTED)], actor=w.person.pk, checkpoint=checkpoint(w, run, 1)
-    )
+    first = Commit(w.ws, run, [Entry(EventKind.RUN_ACCEPTED)], actor=w.person.pk, checkpoint=checkpoint(w, run, 1))
     record.accept(first, given, {"accepted_at": 0, "wake_at": 0})
     return run
 
@@ -164,9 +162,7 @@ def effect_in(w: World, run: UUID, state: str, **fields: Any) -> Effect:
     return Effect.objects.create(**effect_row(w, run, state, **fields))
 
 
-def attempt_row(
-    w: World, run: UUID, effect: UUID, n: int = 1, state: str = AttemptState.COMMITTED
-) -> dict[str, Any]:
+def attempt_row(w: World, run: UUID, effect: UUID, n: int = 1, state: str = AttemptState.COMMITTED) -> dict[str, Any]:
     """The columns of an attempt."""
     now = clock.now()
     return {
@@ -211,9 +207,7 @@ def send(w: World, run: UUID, **of: Any) -> tuple[UUID, UUID]:
     """A new effect with its attempt already in flight, in one commit. Returns their ids."""
     effect = effect_row(w, run, EffectState.IN_FLIGHT)
     attempt = attempt_row(w, run, effect["id"])
-    write(
-        w, run, record.new("effect", effect), record.new("attempt", attempt), kind=EventKind.EFFECT_SENT, **of
-    )
+    write(w, run, record.new("effect", effect), record.new("attempt", attempt), kind=EventKind.EFFECT_SENT, **of)
     return effect["id"], attempt["id"]
 
 

@@ -82,9 +82,7 @@ def test_another_key_under_the_same_name_does_not_open_it(settings: Any) -> None
         codec.unseal(blob, **PLACE)
 
 
-@pytest.mark.parametrize(
-    "setting", ["", "k:", ":" + "A" * 43, "k:" + "A" * 20, "A" * 43, "k:not base64 at all"]
-)
+@pytest.mark.parametrize("setting", ["", "k:", ":" + "A" * 43, "k:" + "A" * 20, "A" * 43, "k:not base64 at all"])
 def test_a_wrong_setting_is_a_clear_refusal(settings: Any, setting: str) -> None:
     settings.RECOURSE_SEAL_KEYS = setting
     with pytest.raises(ImproperlyConfigured, match="RECOURSE_SEAL_KEYS"):
@@ -135,9 +133,7 @@ def test_damage_in_the_database_is_noticed_by_digest_and_by_seal(world: World) -
     with pytest.raises(Unreadable, match="do not match their digest"):
         load.at(world.ws, run, 1)
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE runs_checkpoint SET digest = encode(sha256(sealed), 'hex') WHERE run_id = %s", [run]
-        )
+        cursor.execute("UPDATE runs_checkpoint SET digest = encode(sha256(sealed), 'hex') WHERE run_id = %s", [run])
     with pytest.raises(Unreadable, match="damaged"):
         load.at(world.ws, run, 1)
 

@@ -44,9 +44,7 @@ def test_every_foreign_key_inside_a_workspace_includes_the_workspace() -> None:
 
 def test_each_of_them_is_in_the_database(world: World) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT conname FROM pg_constraint WHERE contype = 'f' AND array_length(conkey, 1) = 2"
-        )
+        cursor.execute("SELECT conname FROM pg_constraint WHERE contype = 'f' AND array_length(conkey, 1) = 2")
         stored = {name for (name,) in cursor.fetchall()}
     assert {constraint.name for constraint in _same_workspace().values()} <= stored
 
@@ -73,9 +71,7 @@ def test_a_row_of_one_workspace_never_points_into_another(world: World) -> None:
     _refused_by("effect_run_same_workspace", lambda: Effect.objects.create(**{**effect_row, **stranger}))
     _refused_by(
         "effect_dependency_same_workspace",
-        lambda: Effect.objects.create(
-            **make.effect_row(world, run, "ready", dependency_id=world.other_dependency.pk)
-        ),
+        lambda: Effect.objects.create(**make.effect_row(world, run, "ready", dependency_id=world.other_dependency.pk)),
     )
     _refused_by(
         "attempt_same_workspace",
@@ -134,9 +130,7 @@ def test_an_effect_has_its_settling_exactly_when_settled(world: World) -> None:
 
 
 @pytest.mark.parametrize(("model", "name"), [(Run, "run_state_known"), (Effect, "effect_state_known")])
-def test_a_state_that_the_code_does_not_know_is_refused(
-    world: World, model: type[models.Model], name: str
-) -> None:
+def test_a_state_that_the_code_does_not_know_is_refused(world: World, model: type[models.Model], name: str) -> None:
     make.effect_in(world, make.accept(world), "ready")
     with pytest.raises(IntegrityError, match=name), transaction.atomic():
         model._default_manager.update(state="nearly_done")

@@ -131,11 +131,7 @@ def _random_change(world: World, run: UUID, dice: random.Random) -> list[Change]
             return []
         attempt = dice.choice(attempts)
         targets = sorted(b for a, b in TRANSITIONS["attempt"] if a == attempt.state)
-        return (
-            [record.move("attempt", attempt.pk, [attempt.state], {"state": dice.choice(targets)})]
-            if targets
-            else []
-        )
+        return [record.move("attempt", attempt.pk, [attempt.state], {"state": dice.choice(targets)})] if targets else []
     if what == "review":
         row = {
             "workspace_id": world.ws,
@@ -188,9 +184,7 @@ def test_a_state_changed_behind_the_writer_shows(world: World) -> None:
     effect = make.effect_row(world, run, "ready")
     make.write(world, run, record.new("effect", effect))
     Effect.objects.filter(pk=effect["id"]).update(state="in_flight")
-    assert fold.differences(Run.objects.get(pk=run)) == [
-        f"effect {effect['id']}: history 'ready', table 'in_flight'"
-    ]
+    assert fold.differences(Run.objects.get(pk=run)) == [f"effect {effect['id']}: history 'ready', table 'in_flight'"]
 
 
 def test_a_move_that_does_not_continue_is_found_by_folding(world: World) -> None:
@@ -256,9 +250,7 @@ def test_the_last_event_recomputed_does_not_fit_the_head(chained: UUID) -> None:
     assert _report(chained).bad == 7
 
 
-@pytest.mark.parametrize(
-    "column", ["kind = 'run.failed'", "at = at - interval '1 second'", "actor_id = NULL"]
-)
+@pytest.mark.parametrize("column", ["kind = 'run.failed'", "at = at - interval '1 second'", "actor_id = NULL"])
 def test_a_column_that_differs_from_the_text_is_found(chained: UUID, column: str) -> None:
     """Lists read the columns; only the text is hashed: so the two must agree."""
     _tamper(f"UPDATE runs_event SET {column} WHERE run_id = %s AND seq = 4", chained)
@@ -300,7 +292,5 @@ def test_the_workspaces_own_chain_verifies_and_shows_tampering(world: World) -> 
     for n in range(3):
         record.note(world.ws, EventKind.PERSON_SIGNED_IN, actor=world.person.pk, data={"n": n})
     assert chain.verify_workspace(Workspace.objects.get(pk=world.ws)) == chain.ChainReport(3)
-    _tamper(
-        "UPDATE runs_event SET text = replace(text, '\"n\": 1', '\"n\": 9') WHERE run_id IS NULL AND seq = 2"
-    )
+    _tamper("UPDATE runs_event SET text = replace(text, '\"n\": 1', '\"n\": 9') WHERE run_id IS NULL AND seq = 2")
     assert chain.verify_workspace(Workspace.objects.get(pk=world.ws)).bad == 2

@@ -103,9 +103,7 @@ def test_runs_are_filtered_by_state_type_and_what_they_wait_on(world: World) -> 
         lambda pk: "A-10427",
     ],
 )
-def test_search_finds_whole_ids_last_digits_and_references(
-    world: World, written: Callable[[UUID], str]
-) -> None:
+def test_search_finds_whole_ids_last_digits_and_references(world: World, written: Callable[[UUID], str]) -> None:
     run = make.run_in(world, RunState.RUNNING, references=["A-10427", "ch_3QK9"])
     make.run_in(world, RunState.RUNNING, references=["A-10428"])
     there = neighbour(world)
@@ -120,9 +118,7 @@ def test_search_that_matches_nothing_says_so(world: World, q: str) -> None:
     assert ids(queries.runs_page(world.ws, q=q)) == []
 
 
-def test_counting_stops_at_its_bound_and_says_when_it_was(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counting_stops_at_its_bound_and_says_when_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     from runs.queries import lists, paging
 
     monkeypatch.setattr(lists, "MOST_COUNTED", 2)

@@ -37,9 +37,7 @@ def test_a_refusal_anywhere_in_a_commit_undoes_all_of_it(world: World) -> None:
                 world.ws,
                 run,
                 [
-                    Entry(
-                        EventKind.EFFECT_DELAYED, {}, [record.move("effect", ready.pk, None, {"attempts": 1})]
-                    ),
+                    Entry(EventKind.EFFECT_DELAYED, {}, [record.move("effect", ready.pk, None, {"attempts": 1})]),
                     Entry(
                         EventKind.EFFECT_DELAYED,
                         {},
@@ -135,9 +133,7 @@ def test_an_effect_has_one_live_attempt(world: World) -> None:
     effect, attempt = make.send(world, run)
     with pytest.raises(errors.LostRace):
         make.write(world, run, record.new("attempt", make.attempt_row(world, run, effect, n=2)))
-    make.write(
-        world, run, record.move("attempt", attempt, ["committed"], {"state": "lost"}, times={"ended_at": 0})
-    )
+    make.write(world, run, record.move("attempt", attempt, ["committed"], {"state": "lost"}, times={"ended_at": 0}))
     make.write(world, run, record.new("attempt", make.attempt_row(world, run, effect, n=2)))
     assert list(Attempt.objects.filter(effect=effect).order_by("n").values_list("state", flat=True)) == [
         "lost",

@@ -82,9 +82,7 @@ def test_a_run_that_is_not_due_is_not_leased(world: World) -> None:
     """Invariant 11: a wait holds no worker, and its timer is the database's clock."""
     run = make.accept(world)
     lease = make.leased(world, run)
-    asleep = record.run_moves(
-        {"state": "waiting", "waiting_on": "timer", "lease_owner": None}, times={"wake_at": 3600}
-    )
+    asleep = record.run_moves({"state": "waiting", "waiting_on": "timer", "lease_owner": None}, times={"wake_at": 3600})
     make.write(world, run, asleep, token=lease.token)
     assert record.lease(world.ws, run, worker=world.worker.pk, epoch=1) == "not_due"
     clock.shift(timedelta(seconds=3601))
@@ -94,9 +92,7 @@ def test_a_run_that_is_not_due_is_not_leased(world: World) -> None:
 
 
 @pytest.mark.parametrize("sleeps_until", [None, 3600])
-def test_what_woke_a_run_while_its_owner_was_at_work_is_not_slept_over(
-    world: World, sleeps_until: int | None
-) -> None:
+def test_what_woke_a_run_while_its_owner_was_at_work_is_not_slept_over(world: World, sleeps_until: int | None) -> None:
     """Invariant 11: a signal that comes between the owner's last look and its wait still wakes the run."""
     run = make.accept(world)
     lease = make.leased(world, run)

@@ -206,9 +206,7 @@ def at(s: float) -> datetime:
     return T0 + timedelta(seconds=s)
 
 
-def attempt(
-    n: int = 1, state: AttemptState = AttemptState.LOST, began: float = 0, **more: Any
-) -> AttemptView:
+def attempt(n: int = 1, state: AttemptState = AttemptState.LOST, began: float = 0, **more: Any) -> AttemptView:
     """A try that began ``began`` seconds after T0, limit 15 s, ended after 10 s unless it is live."""
     live = state in (AttemptState.COMMITTED, AttemptState.CLAIMED)
     kind = more.pop("kind", None)

@@ -27,9 +27,7 @@ def test_a_problem_is_an_error_that_names_app_operation_and_field(registry: Regi
     registry.add_effect(effect("payments.refund", version=1), "shop")
     found = checks.contract_checks(None)
     assert all(message.is_serious() for message in found)
-    assert "shop: payments.refund v1: retry: missing; write None if it does not apply" in [
-        m.msg for m in found
-    ]
+    assert "shop: payments.refund v1: retry: missing; write None if it does not apply" in [m.msg for m in found]
     assert {message.id for message in found} == {"recovery.E002"}
 
 

@@ -57,9 +57,7 @@ def test_503_is_unknown_too_unless_the_contract_says_otherwise() -> None:
     assert replace(HTTP, transient=frozenset()).classify(heard(503)).kind == OutcomeKind.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"<html>", b'{"id":', b"[]", b"null", b'{"id":1,"id":2}', b'{"other":1}']
-)
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"id":', b"[]", b"null", b'{"id":1,"id":2}', b'{"other":1}'])
 def test_a_success_that_cannot_be_read_is_unknown(body: bytes) -> None:
     """An unreadable answer after the request left is unknown; trap 28: duplicate keys count as unreadable."""
     got = HTTP.classify(heard(201, body))
@@ -136,8 +134,6 @@ def test_only_overload_costs_no_try_and_unknown_is_reconciled_first() -> None:
 def test_problems_of_a_table() -> None:
     """A status in two tables, or none that is success, is refused by the check."""
     assert not list(HTTP.problems())
-    assert "status 402 is both success and rejected" in list(
-        replace(HTTP, success=frozenset({402})).problems()
-    )
+    assert "status 402 is both success and rejected" in list(replace(HTTP, success=frozenset({402})).problems())
     assert list(replace(HTTP, success=frozenset(), accepted=frozenset()).problems())
     assert list(replace(HTTP, invalid=frozenset({102})).problems())

@@ -38,9 +38,7 @@ def test_the_demo_is_declared_without_a_problem() -> None:
     assert registry.run_type("orders.cancel").version == 1
 
 
-@pytest.mark.parametrize(
-    ("provider", "operation"), [("payments", "payments.refund"), ("cards-eu", "cards.refund")]
-)
+@pytest.mark.parametrize(("provider", "operation"), [("payments", "payments.refund"), ("cards-eu", "cards.refund")])
 def test_the_refund_goes_to_the_provider_that_took_the_payment(provider: str, operation: str) -> None:
     got = CancelOrder().call("begin", run(provider=provider))
     assert isinstance(got, Perform)
@@ -90,9 +88,7 @@ def test_a_refund_that_did_not_happen_is_asked_for_once_more() -> None:
     assert steps.call("refunded", order, ended(EffectState.NOT_APPLIED)) == Fail("refund_not_made")
 
 
-@pytest.mark.parametrize(
-    "state", [s for s in EffectState if s not in (EffectState.SUCCEEDED, EffectState.NOT_APPLIED)]
-)
+@pytest.mark.parametrize("state", [s for s in EffectState if s not in (EffectState.SUCCEEDED, EffectState.NOT_APPLIED)])
 def test_every_other_end_says_why(state: EffectState) -> None:
     got = CancelOrder().call("refunded", run(), ended(state))
     assert isinstance(got, Finish | Fail)

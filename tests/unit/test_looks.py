@@ -148,9 +148,7 @@ def test_ordinary_text_is_untouched() -> None:
 
 def test_a_difference_is_by_path() -> None:
     """added, removed, changed by JSON path; the same are counted; 1 and true differ."""
-    found = difference(
-        {"a": 1, "b": {"c": [1, 2]}, "d": 1}, {"a": 1, "b": {"c": [1, 3], "e": None}, "d": True}
-    )
+    found = difference({"a": 1, "b": {"c": [1, 2]}, "d": 1}, {"a": 1, "b": {"c": [1, 3], "e": None}, "d": True})
     assert [(c.mark, c.path, c.before, c.after) for c in found.changes] == [
         ("~", "b.c[1]", "2", "3"),
         ("+", "b.e", "", "null"),

@@ -42,9 +42,7 @@ from tests.unit.samples import T0, contract
 TEN: dict[str, Any] = {
     "state_schema": StateSchema(version=1, migrates_from={}),
     "checkpoints": Checkpoints(max_loss=0),
-    "ownership": Ownership(
-        signals={}, timers=True, owner="payments-oncall", deadline=days(1), cancel_needs="cancel"
-    ),
+    "ownership": Ownership(signals={}, timers=True, owner="payments-oncall", deadline=days(1), cancel_needs="cancel"),
     "lease": LeaseRules(fresh_for=seconds(60), tries=3, transitions=50, slice=seconds(5)),
     "pins": Pins(pinned=("type",), migrates_from={}),
     "revalidation": ("identity",),
@@ -122,9 +120,7 @@ def test_a_whole_run_type_has_no_problem_and_knows_its_steps() -> None:
 @pytest.mark.parametrize("name", sorted(TEN))
 def test_each_of_the_ten_points_is_required(name: str) -> None:
     """A run type's contract has ten points; a missing one is named."""
-    cls = type(
-        "Unfinished", (Sample,), {"contract": RunContract(**{k: v for k, v in TEN.items() if k != name})}
-    )
+    cls = type("Unfinished", (Sample,), {"contract": RunContract(**{k: v for k, v in TEN.items() if k != name})})
     assert ("E002", f"contract.{name}") in findings(cls)
 
 

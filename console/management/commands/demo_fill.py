@@ -116,7 +116,5 @@ class Filler:
         end = time.monotonic() + PATIENCE
         while not shows(row := Run.objects.get(pk=run)):
             if time.monotonic() > end:
-                raise CommandError(
-                    f"{row.title} is {row.state} {row.waiting_on}, it should be {what} by now."
-                )
+                raise CommandError(f"{row.title} is {row.state} {row.waiting_on}, it should be {what} by now.")
             time.sleep(0.1)

@@ -99,9 +99,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.RECOURSE_SANDBOX_URL:
-            raise CommandError(
-                "RECOURSE_SANDBOX_URL is not set: the demo needs the sandbox as its downstream."
-            )
+            raise CommandError("RECOURSE_SANDBOX_URL is not set: the demo needs the sandbox as its downstream.")
         kept = secrets.installed()
         known = set(kept.accounts())
         make(settings.RECOURSE_SANDBOX_URL, kept.account_password, forgotten=lambda email: email not in known)

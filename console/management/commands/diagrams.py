@@ -44,9 +44,7 @@ def state_diagram(thing: str) -> str:
         lines.append(f"    {source or '[*]'} --> {target}")
     sources = {source for source, _ in pairs} - {START}
     ends = {str(state) for state in ENDS.get(thing, frozenset())}
-    lines.extend(
-        f"    {state} --> [*]" for state in sorted(ends | ({target for _, target in pairs} - sources))
-    )
+    lines.extend(f"    {state} --> [*]" for state in sorted(ends | ({target for _, target in pairs} - sources)))
     return "\n".join([*lines, "```"])
 
 
@@ -87,9 +85,7 @@ def refusal_table() -> str:
 
 
 MADE: Final[dict[str, dict[str, Callable[[], str]]]] = {
-    "architecture.md": {
-        f"states of {thing}": lambda thing=thing: state_diagram(thing) for thing in TRANSITIONS
-    },  # type: ignore[misc]
+    "architecture.md": {f"states of {thing}": lambda thing=thing: state_diagram(thing) for thing in TRANSITIONS},  # type: ignore[misc]
     "reference.md": {"reason codes": reason_table, "refusal codes": refusal_table},
 }
 """File, name of the part, how it is made."""
@@ -113,9 +109,7 @@ class Command(BaseCommand):
     help = "Draw the state diagrams and the tables of codes in docs/ from the code."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--check", action="store_true", help="write nothing; fail if a part is not current"
-        )
+        parser.add_argument("--check", action="store_true", help="write nothing; fail if a part is not current")
 
     def handle(self, *args: Any, **options: Any) -> None:
         for file in MADE:

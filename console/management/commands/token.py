@@ -21,9 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--person", required=True, metavar="EMAIL", help="whose authority it carries")
         parser.add_argument("--workspace", required=True, metavar="SLUG")
         parser.add_argument("--scopes", required=True, nargs="+", metavar="SCOPE", help=", ".join(SCOPES))
-        parser.add_argument(
-            "--days", type=int, default=30, help=f"until it ends, 1 to {LONGEST_DAYS}; 30 unless given"
-        )
+        parser.add_argument("--days", type=int, default=30, help=f"until it ends, 1 to {LONGEST_DAYS}; 30 unless given")
         parser.add_argument("--label", default="", help="what it is for")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -31,19 +31,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="of the web console on 127.0.0.1")
-        parser.add_argument(
-            "--data", default="var", help="folder of everything that is kept; made if missing"
-        )
-        parser.add_argument(
-            "--demo", action=BooleanOptionalAction, default=True, help="fill the demo workspaces"
-        )
+        parser.add_argument("--data", default="var", help="folder of everything that is kept; made if missing")
+        parser.add_argument("--demo", action=BooleanOptionalAction, default=True, help="fill the demo workspaces")
         parser.add_argument("--workers", type=int, default=1, help="processes of the advance pool")
         parser.add_argument("--sandbox-port", type=int, default=0, help="0 takes a free one and keeps it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        began = float(
-            os.environ.get("RECOURSE_STARTED", time.time())
-        )  # `make run` sets it: seconds since 1970
+        began = float(os.environ.get("RECOURSE_STARTED", time.time()))  # `make run` sets it: seconds since 1970
 
         def say(line: str) -> None:
             self.stdout.write(f"[{time.time() - began:6.1f} s] {line}")
@@ -60,9 +54,7 @@ class Command(BaseCommand):
             raise StackError("--workers takes a number from 1.")
         ports.require_free(options["port"], "--port", 'make run ARGS="--port 8001"')
         if options["sandbox_port"]:
-            ports.require_free(
-                options["sandbox_port"], "--sandbox-port", 'make run ARGS="--sandbox-port 8101"'
-            )
+            ports.require_free(options["sandbox_port"], "--sandbox-port", 'make run ARGS="--sandbox-port 8101"')
         layout = Layout.at(options["data"])
         layout.make()
         supervisor = Supervisor(layout, say)
@@ -75,9 +67,7 @@ class Command(BaseCommand):
             supervisor.adopt(services.parts)
             self._start(supervisor, services, say, **options)
 
-    def _start(
-        self, supervisor: Supervisor, services: Services, say: Callable[[str], None], **options: Any
-    ) -> None:
+    def _start(self, supervisor: Supervisor, services: Services, say: Callable[[str], None], **options: Any) -> None:
         address = f"http://{ports.HOST}:{options['port']}"
         sandbox = options["sandbox_port"] or ports.remembered(services.layout, "sandbox")
         settings = environment.build(services, address=address, sandbox=f"http://{ports.HOST}:{sandbox}")

@@ -6,6 +6,5 @@ from recovery.sandbox.providers import cards_eu, mail, notices, payments
 from recovery.sandbox.providers.base import Provider
 
 PROVIDERS: Final[dict[str, Provider]] = {
-    provider.name: provider
-    for provider in (payments.PROVIDER, cards_eu.PROVIDER, mail.PROVIDER, notices.PROVIDER)
+    provider.name: provider for provider in (payments.PROVIDER, cards_eu.PROVIDER, mail.PROVIDER, notices.PROVIDER)
 }

@@ -62,9 +62,7 @@ class Cast:
     def person(self, name: str) -> Person:
         return Person.objects.get(name=name)
 
-    def token(
-        self, name: str, *, workspace: Workspace | None = None, scopes: Any = SCOPES, days: float = 1
-    ) -> str:
+    def token(self, name: str, *, workspace: Workspace | None = None, scopes: Any = SCOPES, days: float = 1) -> str:
         secret, digest = new_secret()
         ApiToken.objects.create(
             workspace=workspace or self.acme,

@@ -15,9 +15,7 @@ from tests.console.api.conftest import ORDER, RUNS, START, Caller, Cast, problem
 
 def test_a_run_is_accepted_and_recorded_before_the_answer(oncall: Caller) -> None:
     """Invariant 1."""
-    answer = oncall.post(
-        RUNS, START | {"goal": "refunded", "priority": 3, "deadline": "2036-12-01T18:00:00+08:00"}
-    )
+    answer = oncall.post(RUNS, START | {"goal": "refunded", "priority": 3, "deadline": "2036-12-01T18:00:00+08:00"})
     assert answer.status_code == 202, answer.content
     body = answer.json()
     run = Run.objects.get(pk=body["id"])
@@ -41,9 +39,7 @@ def test_the_same_key_and_body_gives_the_first_answer_and_one_run(oncall: Caller
     assert Run.objects.count() == 1
 
 
-def test_the_same_key_with_another_body_is_refused_and_kept_in_the_history(
-    oncall: Caller, cast: Cast
-) -> None:
+def test_the_same_key_with_another_body_is_refused_and_kept_in_the_history(oncall: Caller, cast: Cast) -> None:
     """Fault 4: the first run is untouched, the refusal is audited."""
     key = uuid4()
     assert oncall.post(RUNS, START, key).status_code == 202
@@ -76,9 +72,7 @@ def test_a_stored_answer_is_not_replayed_to_someone_whose_right_is_gone(oncall: 
     problem(oncall.post(RUNS, START, key), 401, "token_refused")
 
 
-@pytest.mark.parametrize(
-    ("key", "code"), [("", "key_missing"), ("order-7", "key_format"), ("1" * 36, "key_format")]
-)
+@pytest.mark.parametrize(("key", "code"), [("", "key_missing"), ("order-7", "key_format"), ("1" * 36, "key_format")])
 def test_a_missing_or_odd_key_is_refused(oncall: Caller, key: str, code: str) -> None:
     body = problem(oncall.post(RUNS, START, key), 400, code)
     assert body["errors"][0]["field"] == "Idempotency-Key"
@@ -123,9 +117,7 @@ def test_input_that_does_not_fit_is_refused_with_each_fields_path(oncall: Caller
         ({"principal": ""}, "principal"),
     ],
 )
-def test_a_field_that_is_not_the_callers_or_not_right_is_named(
-    oncall: Caller, change: Any, field: str
-) -> None:
+def test_a_field_that_is_not_the_callers_or_not_right_is_named(oncall: Caller, change: Any, field: str) -> None:
     """Trap 16: state, token and tenant are never writable."""
     body = problem(oncall.post(RUNS, START | change), 422, "body_invalid")
     assert [error["field"] for error in body["errors"]] == [field]
@@ -171,12 +163,8 @@ def test_a_body_over_a_megabyte_is_refused(oncall: Caller) -> None:
 
 def test_a_body_that_is_no_object_or_no_json_is_refused(oncall: Caller) -> None:
     problem(oncall.post(RUNS, b"[]"), 422, "body_not_object")
-    form = oncall.client.post(
-        RUNS, {"type": "x"}, headers=oncall._headers() | {"Idempotency-Key": str(uuid4())}
-    )
-    assert problem(form, 415, "unsupported_media_type")["facts"]["media_type"].startswith(
-        "multipart/form-data"
-    )
+    form = oncall.client.post(RUNS, {"type": "x"}, headers=oncall._headers() | {"Idempotency-Key": str(uuid4())})
+    assert problem(form, 415, "unsupported_media_type")["facts"]["media_type"].startswith("multipart/form-data")
 
 
 def test_accepting_takes_few_queries(oncall: Caller, django_assert_max_num_queries: Any) -> None:

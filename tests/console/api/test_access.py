@@ -42,9 +42,7 @@ def test_every_address_is_an_endpoint_of_ours_and_says_what_it_needs(route: URLP
     view: Any = route.callback.view_class  # type: ignore[attr-defined]
     assert issubclass(view, Endpoint)
     assert view.needs or route.name == "nowhere"
-    assert set(view.needs) == {
-        m.upper() for m in ("get", "post", "put", "patch", "delete") if hasattr(view, m)
-    }
+    assert set(view.needs) == {m.upper() for m in ("get", "post", "put", "patch", "delete") if hasattr(view, m)}
 
 
 ADDRESSES = (
@@ -150,9 +148,7 @@ def test_a_session_reads_and_changes_only_with_its_csrf_token(cast: Cast) -> Non
     client.force_login(cast.person("Oncall A"), backend="django.contrib.auth.backends.ModelBackend")
     assert client.get(RUNS).status_code == 200
     problem(client.get(OTHERS), 404, "not_found")
-    answer = client.post(
-        RUNS, START, content_type="application/json", headers={"Idempotency-Key": str(uuid4())}
-    )
+    answer = client.post(RUNS, START, content_type="application/json", headers={"Idempotency-Key": str(uuid4())})
     problem(answer, 403, "csrf")
     assert not Run.objects.exists()
 

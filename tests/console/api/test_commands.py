@@ -33,9 +33,7 @@ def test_a_token_is_printed_once_works_and_leaves_a_line(cast: Cast) -> None:
     assert (row.scopes, row.label) == (["runs:read", "runs:write"], "shop")
     assert Client().get(RUNS, headers={"Authorization": f"Bearer {secret}"}).status_code == 200
     line = Event.objects.get(workspace=cast.acme, run=None, kind="token.made")
-    assert (
-        line.data["person"] == str(row.person_id) and secret not in line.text and row.digest not in line.text
-    )
+    assert line.data["person"] == str(row.person_id) and secret not in line.text and row.digest not in line.text
 
 
 @pytest.mark.parametrize(

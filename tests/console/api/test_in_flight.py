@@ -12,9 +12,7 @@ from runs.models import Run, Workspace
 from tests.console.api.conftest import RUNS, START, Cast, problem
 
 
-def test_a_repeat_while_the_first_is_being_recorded_gets_409_and_then_its_answer(
-    fresh_db: Any, valkey: str
-) -> None:
+def test_a_repeat_while_the_first_is_being_recorded_gets_409_and_then_its_answer(fresh_db: Any, valkey: str) -> None:
     """Invariant 15: in flight 409, afterwards the one run."""
     del valkey
     demo_people.make("http://127.0.0.1:1", lambda email: email)

@@ -64,6 +64,7 @@ class Driver:
     def next_due(self) -> datetime | None:
         """The next moment at which the sweep finds something."""
         ready = Effect.objects.filter(state=EffectState.READY).exclude(not_before=None)
+        ready = ready.exclude(run__waiting_on="person").exclude(run__state="quarantined")
         found = [
             *Run.objects.exclude(wake_at=None).values_list("wake_at", flat=True),
             *Effect.objects.exclude(next_check_at=None).values_list("next_check_at", flat=True),

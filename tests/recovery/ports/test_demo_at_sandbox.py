@@ -64,9 +64,7 @@ def test_each_operation_succeeds(sandbox: Sandbox, provider: str) -> None:
         ("refuse", OutcomeKind.TRANSIENT, 0),
     ],
 )
-def test_each_fault_is_what_it_is(
-    sandbox: Sandbox, provider: str, reply: str, kind: OutcomeKind, applied: int
-) -> None:
+def test_each_fault_is_what_it_is(sandbox: Sandbox, provider: str, reply: str, kind: OutcomeKind, applied: int) -> None:
     """What the contract says was proved is what the ledger says: unknown only where it may have happened."""
     sandbox.dial(provider, reply=reply)
     assert send(sandbox, provider).kind == kind

@@ -39,9 +39,7 @@ class Wire:
     def __init__(self, url: str) -> None:
         self.host = urlsplit(url).netloc
 
-    def ask(
-        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
-    ) -> Answered:
+    def ask(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answered:
         connection = http.client.HTTPConnection(self.host, timeout=10)
         try:
             connection.request(method, path, body, headers or {})

@@ -21,9 +21,7 @@ def test_a_good_request_takes_effect_once(sandbox: Sandbox, wire: Any, provider:
 
 def test_a_payments_refund_shows_what_was_asked_and_our_reference(wire: Any) -> None:
     item = wire.post("payments", "k-1").json
-    assert {
-        name: item[name] for name in ("object", "status", "charge", "amount", "currency", "reference")
-    } == {
+    assert {name: item[name] for name in ("object", "status", "charge", "amount", "currency", "reference")} == {
         "object": "refund",
         "status": "succeeded",
         "charge": "ch_3QK9",

@@ -10,12 +10,8 @@ import pytest
 from recovery.sandbox.server import Sandbox
 
 
-@pytest.mark.parametrize(
-    ("reply", "seen"), [("drop", http.client.RemoteDisconnected), ("reset", ConnectionResetError)]
-)
-def test_a_lost_answer_took_effect(
-    sandbox: Sandbox, wire: Any, reply: str, seen: type[ConnectionError]
-) -> None:
+@pytest.mark.parametrize(("reply", "seen"), [("drop", http.client.RemoteDisconnected), ("reset", ConnectionResetError)])
+def test_a_lost_answer_took_effect(sandbox: Sandbox, wire: Any, reply: str, seen: type[ConnectionError]) -> None:
     sandbox.dial("payments", reply=reply, times=1)
     with pytest.raises(ConnectionError) as lost:
         wire.post("payments", "k-1")
