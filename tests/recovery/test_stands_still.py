@@ -1,4 +1,4 @@
-"""In quarantine nothing happens: what was handed to the senders before stays unsent until a person has looked."""
+"""In quarantine, and while a person is asked, nothing happens: what was handed over before stays unsent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from recovery.upkeep.sweep import Sweep
 from runs import record
-from runs.states import EffectState, RunState
+from runs.states import EffectState, RunState, WaitingOn
 from tests.recovery.engine.world import World
 
 
@@ -36,3 +36,15 @@ def test_cancelling_it_drops_what_was_not_sent(w: World) -> None:
     w.cancel(run)
     w.drive()
     assert (w.effect(run).state, w.run(run).state) == (EffectState.CANCELLED, RunState.CANCELLED)
+
+
+def test_nothing_is_sent_while_a_person_is_asked_whether_the_run_goes_on(w: World) -> None:
+    """Invariant 13: what was handed over before the gap waits for the answer, by doorbell and by sweep alike."""
+    run = w.accept("test.many", "slow")
+    w.advance(run)
+    asked = record.run_moves({"waiting_on": WaitingOn.PERSON, "wake_at": None}, prior=[RunState.WAITING])
+    w.s.write(run, asked)
+    w.dispatch(w.effect(run))
+    assert Sweep().run_once()["ready"] == 0
+    assert (w.effect(run).state, w.effect(run).attempts) == (EffectState.READY, 0)
+    assert w.sandbox.requests() == []
