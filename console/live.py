@@ -49,7 +49,7 @@ def _tokens(text: str | None) -> list[str] | None:
         return None
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     tokens = body.get("subscribe") if isinstance(body, dict) else None
     if not isinstance(tokens, list):

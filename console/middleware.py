@@ -5,6 +5,7 @@ Order: RequestId first of all; SignedIn and PersonSettings after Django's sessio
 
 from __future__ import annotations
 
+import re
 import uuid
 import zoneinfo
 from collections.abc import Callable
@@ -31,6 +32,32 @@ class RequestId:
         if not response.has_header("Cache-Control"):
             response["Cache-Control"] = "no-store"
         return response
+
+
+class NothingHidden:
+    """Shows control and direction characters on a page by their name, ``[U+202E]``.
+
+    Names, sentences and reasons are strangers' words. What turns the direction or cannot be seen would let a page
+    read otherwise than what is signed or decided; it is replaced here, once, for every place of every page.
+    """
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if not response.streaming and response.get("Content-Type", "").startswith("text/html"):
+            page = response.content
+            if _HIDDEN.search(page):
+                response.content = _HIDDEN.sub(lambda match: b"[U+%04X]" % ord(match[0].decode()), page)
+        return response
+
+
+_HIDDEN = re.compile(
+    "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]|"  # C0 but for tab and the ends of lines
+    "\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]".encode("latin-1")
+)
+"""C1 controls and the marks, embeddings, overrides and isolates of direction, as UTF-8. No template has any of them."""
 
 
 class SignedIn(LoginRequiredMiddleware):

@@ -24,6 +24,10 @@ class Query:
             takes = ", ".join(sorted(allowed)) or "nothing"
             errors = [(name, f"not a parameter of this address, which takes {takes}") for name in odd]
             raise ApiError("query_invalid", 400, errors=errors)
+        # PostgreSQL keeps no NUL in text and takes none in a question either.
+        nul = sorted(name for name, values in self._given.lists() if any("\x00" in value for value in values))
+        if nul:
+            raise ApiError("query_invalid", 400, errors=[(name, "has a NUL character") for name in nul])
 
     @property
     def cursor(self) -> str | None:
@@ -34,7 +38,7 @@ class Query:
     def limit(self) -> int:
         """Rows of the page. Raises ApiError 400."""
         text = self.one("limit") or str(USUAL_ROWS)
-        if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= MOST_ROWS:
+        if not (text.isascii() and text.isdigit() and len(text) < 10) or not 1 <= int(text) <= MOST_ROWS:
             raise ApiError("query_invalid", 400, errors=[("limit", f"has to be 1 to {MOST_ROWS}")])
         return int(text)
 

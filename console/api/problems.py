@@ -163,7 +163,7 @@ WORDS: Final[dict[str, tuple[str | Promise, str | Promise]]] = {
     ),
     "internal": (
         _("Recourse met something that nobody foresaw. It does not know whether this was done."),
-        _("Ask GET /api/v1/actions/{key} whether it was recorded, or send it again with the same key."),
+        _("Ask GET /api/v1/actions/ with the key of a POST whether it was recorded, or send it again with that key."),
     ),
     "not_found": (_("Nothing here that you can see."), _("Check the address and the token's workspace.")),
     "not_allowed": (
@@ -215,8 +215,8 @@ def answer(
 
 def handle(error: Exception, context: Mapping[str, Any]) -> Response:
     """The answer to ``error``. Every refusal of record, engine and API comes through here."""
-    refused = _translated(error)
     request = context["request"]
+    refused = _translated(error, request.content_type or "")
     headers: dict[str, str] = {}
     if refused.status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="recourse"'
@@ -242,8 +242,8 @@ def handle(error: Exception, context: Mapping[str, Any]) -> Response:
     return Response(body, status=refused.status, headers=headers, content_type=MEDIA_TYPE)
 
 
-def _translated(error: Exception) -> RunsError:
-    """``error`` as a refusal of ours."""
+def _translated(error: Exception, media_type: str) -> RunsError:
+    """``error`` as a refusal of ours. ``media_type``: of the request."""
     match error:
         case CanonicalError():
             # Whatever it is to the engine, a body that is no canonical JSON is a bad request.
@@ -261,7 +261,8 @@ def _translated(error: Exception) -> RunsError:
         case exceptions.MethodNotAllowed():
             return ApiError("method_not_allowed", 405, **getattr(error, "facts", {}))
         case exceptions.UnsupportedMediaType():
-            return ApiError("unsupported_media_type", 415, media_type=str(error.detail).split('"')[1])
+            # Their sentence is translated, and not every language quotes the type.
+            return ApiError("unsupported_media_type", 415, media_type=media_type[:100])
         case exceptions.Throttled():
             return ApiError("throttled", 429)
         case exceptions.PermissionDenied():

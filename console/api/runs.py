@@ -26,14 +26,15 @@ from runs.states import RunState, WaitingOn
 ROUTE = "runs.accept"
 
 
-def _text(value: Any) -> Any:
-    if not isinstance(value, str):
-        raise ValueError("has to be text, as 2026-12-01T18:00:00+08:00")
-    return value
+def _instant(value: Any) -> datetime:
+    try:
+        return queries.moment(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError("has to be text, as 2026-12-01T18:00:00+08:00") from error
 
 
-When = Annotated[AwareDatetime, BeforeValidator(_text)]
-"""An instant as RFC 3339 text with its offset; numbers are refused."""
+When = Annotated[AwareDatetime, BeforeValidator(_instant)]
+"""An instant as RFC 3339 text with its offset, within the calendar; numbers, also as text, are refused."""
 
 
 class RunToStart(Body):

@@ -89,7 +89,8 @@ def agreement(effect: Effect, check: Evidence) -> str:
         return _("Not found is not proof by itself: it counts when two checks find nothing after the promised lag.")
     can = [fact for fact in check.facts if fact["same"] is not None]
     agree = sum(1 for fact in can if fact["same"])
-    return _(
+    line = _(
         "Agrees in {agree} of {all} facts that can be compared. This is not proof: {dependency} does not "
-        "return our reference. A person decides."
+        "return our reference."
     ).format(agree=agree, all=len(can), dependency=dependency)
+    return line if effect.settled else f"{line} {_('A person decides.')}"

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from console.pills import PILLS, STRENGTHS
 from console.screens import gates
 from runs.models import Effect, Event
-from runs.states import Claim, EventKind
+from runs.states import Claim, EventKind, Strength
 
 Data = Mapping[str, Any]
 
@@ -160,11 +160,18 @@ def _heard(data: Data) -> str:
     return str(_("nothing new"))
 
 
+def _claimed(data: Data) -> str:
+    """What a check says. One that only agrees never reads as if it had proved something."""
+    if data["claim"] == Claim.HAPPENED and data.get("strength") == Strength.AGREES:
+        return _("found one like it")
+    return str(CLAIMS[data["claim"]])
+
+
 def _checked(data: Data, effect: Effect | None, body: Data) -> Said | None:
     if "claim" not in data:
         return None  # a decision was renewed; the gate shows it
     name = effect.dependency.name if effect is not None else _("the other side")
-    said = _("Checked with {dependency}: {claim}").format(dependency=name, claim=CLAIMS[data["claim"]])
+    said = _("Checked with {dependency}: {claim}").format(dependency=name, claim=_claimed(data))
     strength = data.get("strength", "none")
     return Said(said, *(("strength", strength) if strength in STRENGTHS and strength != "none" else ("", "")))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -45,7 +44,7 @@ class Asked:
     def of(cls, query: QueryDict) -> Asked:
         view = query.get("view", "everyone")
         kinds = tuple(kind for kind in query.getlist("kind") if kind in ReviewKind.values)
-        names = tuple(name[:80] for name in query.getlist("dependency") if name)
+        names = tuple(name[:80] for name in query.getlist("dependency") if name and "\x00" not in name)
         return cls(view if view in (*VIEWS, "checking") else "everyone", kinds, names)
 
     @property
@@ -171,7 +170,7 @@ def _since(request: HttpRequest, workspace: Workspace, asked: Asked) -> tuple[in
     """How many items are new, changed and gone, against what the page shows."""
     person, seen = person_of(request), _seen(request.GET.get("shown", ""))
     try:
-        as_of = datetime.fromisoformat(request.GET.get("as_of", ""))
+        as_of = queries.moment(request.GET.get("as_of", ""))
     except ValueError:
         return 0, 0, 0
     view: Any = asked.view if asked.view in VIEWS else "everyone"

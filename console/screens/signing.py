@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -114,8 +113,7 @@ def told_result(request: HttpRequest, page: ApprovalPage, result: Result) -> Htt
     """The result in place of the form; with htmx the head and what follows are renewed beside it."""
     if not getattr(request, "htmx", False):
         return http.result(request, result)
-    beside = replace(result, after="")  # the page has its own place for what follows
-    return render(request, "approval/answered.html", {**context_of(page), "result": beside})
+    return render(request, "approval/answered.html", {**context_of(page), "result": result})
 
 
 def result_of(page: ApprovalPage, chosen: str, done: Done) -> Result:
@@ -140,8 +138,6 @@ def result_of(page: ApprovalPage, chosen: str, done: Done) -> Result:
         lines=[_("Event #{n}.").format(n=done.event)],
         links=links,
         subject=Link(page.url, page.sentence),
-        after="approval/after.html",
-        extra={},
     )
 
 

@@ -46,6 +46,7 @@ from runs.queries.paging import (
     Page,
     decode,
     encode,
+    moment,
 )
 from runs.queries.sight import (
     seen_by,
@@ -87,6 +88,7 @@ __all__ = [
     "inbox_counts",
     "inbox_page",
     "inbox_rows",
+    "moment",
     "open_effects",
     "run_detail",
     "run_rows",

@@ -100,7 +100,7 @@ def inbox_page(
     ``kind``: of ReviewKind. ``dependency``: names. What is not loaded raises. Raises BadCursor.
     """
     limit = paging.clamp(limit)
-    at = paging.decode("inbox", cursor, int, datetime.fromisoformat, UUID)
+    at = paging.decode("inbox", cursor, int, paging.moment, UUID)
     as_of = _as_of(at) or clock.now()
     rows = _ranked(_open(workspace, person, view, kind, dependency), as_of)
     if at is None:
@@ -236,12 +236,9 @@ def _as_of(at: paging.Cursor | None) -> datetime | None:
     if at is None:
         return None
     try:
-        as_of = datetime.fromisoformat(at.kept)
+        return paging.moment(at.kept)
     except ValueError as error:
         raise paging.BadCursor(cursor=at.kept[:80]) from error
-    if as_of.tzinfo is None or at.key[1].tzinfo is None:
-        raise paging.BadCursor(cursor=at.kept[:80])
-    return as_of
 
 
 def _rows(workspace: UUID, person: Person, reviews: list[Review], as_of: datetime) -> list[InboxRow]:

@@ -7,7 +7,7 @@ import binascii
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from runs.errors import RunsError
@@ -65,6 +65,17 @@ def clamp(limit: int) -> int:
     return max(1, min(limit, MOST_ROWS))
 
 
+def moment(text: str) -> datetime:
+    """An instant from ISO 8601 text with its offset, in UTC. Raises ValueError for anything else."""
+    read = datetime.fromisoformat(text)
+    if read.tzinfo is None:
+        raise ValueError("an instant needs its offset")
+    try:
+        return read.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("beyond the calendar") from error
+
+
 def encode(name: str, cursor: Cursor) -> str:
     """The cursor of the list ``name`` as opaque text. It grants nothing: the query is authorised anew."""
     body = [
@@ -96,6 +107,7 @@ def decode(name: str, text: str | None, *types: Callable[[str], Any]) -> Cursor 
         ValueError,
         TypeError,
         AttributeError,
+        OverflowError,
         binascii.Error,
         RecursionError,
     ) as error:
