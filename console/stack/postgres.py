@@ -73,14 +73,24 @@ class Postgres:
             aside = folder.with_name(f"postgres.interrupted-{time.strftime('%Y%m%dT%H%M%S')}")
             folder.rename(aside)
             self.say(f"The last start was cut off while making the database. Its folder is kept as {aside.name}.")
-        if not (folder / COMPLETE).exists():
+        found = (folder / COMPLETE).exists()
+        if not found:
+            _ = self.secrets.seal_keys  # before the database: one without the other is an accident, and refused
             self._make(folder, who)
-        version = (folder / "PG_VERSION").read_text().strip()
+        told = folder / "PG_VERSION"
+        version = told.read_text().strip() if told.exists() else ""
+        if not version:
+            raise StackError(
+                f"{folder} is damaged: {told.name} is missing or empty. Put the folder back from a backup, or choose"
+                " another one with --data."
+            )
         if version != MAJOR:
             raise StackError(
                 f"{folder} was made by PostgreSQL {version}; this is {MAJOR}. Dump it with its own version,"
                 " or choose another folder with --data."
             )
+        if found:
+            self._require_its_secrets(folder)
         who.own(folder)
         return who
 
@@ -135,6 +145,15 @@ class Postgres:
         except psycopg.OperationalError:
             return False
         return True
+
+    def _require_its_secrets(self, folder: Path) -> None:
+        """A database whose keys are gone is not given new ones: what is sealed in it could never be opened again."""
+        for name in ("seal-keys", "postgres-superuser"):
+            if not (self.secrets.folder / name).exists():
+                raise StackError(
+                    f"{self.secrets.folder / name} is missing, and {folder} was made with it. Put the file back from a"
+                    " backup (data folder and secrets belong together), or choose another folder with --data."
+                )
 
     def _make(self, folder: Path, who: Identity) -> None:
         if shutil.disk_usage(self.layout.data).free < 200 * 1024 * 1024:

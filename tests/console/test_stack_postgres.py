@@ -76,6 +76,17 @@ def test_a_half_made_cluster_is_moved_aside_and_said(folder: Path) -> None:
         assert (aside[0] / "PG_VERSION").exists()  # kept, not deleted
 
 
+@pytest.mark.parametrize("lost", ["secrets/seal-keys", "secrets/postgres-superuser", "postgres/PG_VERSION"])
+def test_what_belongs_to_the_cluster_and_is_gone_is_named_and_not_made_anew(folder: Path, lost: str) -> None:
+    """A new seal key beside an old database would make every checkpoint unreadable without a word."""
+    with Services(folder):
+        pass
+    (folder / lost).unlink()
+    with pytest.raises(StackError, match=Path(lost).name), Services(folder):
+        pass
+    assert not (folder / lost).exists()
+
+
 def test_a_cluster_of_another_version_is_refused(folder: Path) -> None:
     services = Services(folder)
     services.layout.postgres.mkdir(mode=0o700)
