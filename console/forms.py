@@ -58,7 +58,7 @@ class ReasonForm(ActForm):
 class VersionForm(ReasonForm):
     """An action on what the person saw at ``version``; another version now is refused (409)."""
 
-    version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
+    version = forms.IntegerField(min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
 
 
 class DigestForm(ReasonForm):

@@ -118,7 +118,8 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the supervisor decides when to give up, not the worker
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 2,
-    "socket_timeout": 10,
+    # A worker waits for messages; a request that rings must not wait for a broker that hangs.
+    "socket_timeout": 10 if RECOURSE_PART in ("advance", "dispatch") else 2,
     "max_retries": 0,  # of a publish: without it kombu waits 6 s for a broker that is away; workers have their own rule
     "visibility_timeout": 3600,
 }

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from console import when
 from console.screens.saying import clock
+from runs import queries
 from runs.models import Effect, Evidence
 from runs.states import Claim, Strength
 
@@ -55,14 +56,23 @@ def _rows(facts: Sequence[dict[str, Any]]) -> Iterator[Row]:
         elif name == "made at":
             sent = clock(fact["sent"]) or "-"
             note = _after(fact["sent"], fact["theirs"])
-            theirs = clock(fact["theirs"])
+            theirs = clock(_moment(theirs)) or theirs
         yield Row(str(FACTS.get(name, name)), meant, sent, theirs or _("not given"), word, note)
 
 
+def _moment(text: str | None) -> datetime | None:
+    """The instant that their text names; None where it names none: then their text is shown as it is."""
+    try:
+        return queries.moment(text or "")
+    except ValueError:
+        return None
+
+
 def _after(sent: str | None, theirs: str | None) -> str:
-    if not sent or not theirs:
+    ours, made = _moment(sent), _moment(theirs)
+    if ours is None or made is None:
         return ""
-    seconds = (datetime.fromisoformat(theirs) - datetime.fromisoformat(sent)).total_seconds()
+    seconds = (made - ours).total_seconds()
     span = when.span(seconds)
     return (_("{span} after sending") if seconds >= 0 else _("{span} before sending")).format(span=span)
 
@@ -70,7 +80,10 @@ def _after(sent: str | None, theirs: str | None) -> str:
 def _plain(text: str | None) -> str:
     """A list of values as a reader would write it: "8400 EUR" for ``[8400,"EUR"]``."""
     if text and text.startswith("["):
-        values = json.loads(text)
+        try:
+            values = json.loads(text)
+        except ValueError:
+            return text  # not a list that we wrote down: their own word
         if all(isinstance(value, str | int) for value in values):
             return " ".join(map(str, values))
     return text or ""

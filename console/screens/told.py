@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,7 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from console import http, money, when
 from recovery.contract import registry
 from recovery.contract.errors import ContractError
-from runs import access
+from runs import access, queries
 from runs.errors import NotAllowed, RunsError
 from runs.models import Effect, Group, Person, Run
 
@@ -85,10 +84,10 @@ def moment(value: Any) -> Any:
     if not isinstance(value, str) or len(value) < 19:
         return value
     try:
-        at = datetime.fromisoformat(value)
+        at = queries.moment(value)
     except ValueError:
         return value
-    return when.stamp(at, timezone.now()) if at.tzinfo else value
+    return when.stamp(at, timezone.now())
 
 
 def readable(facts: Mapping[str, Any], *, me: Person | None = None) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class VerdictForm(VersionForm):
     """
 
     says = forms.ChoiceField(choices=[(one, one) for one in OFFERED], widget=forms.HiddenInput)
-    known = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+    known = forms.IntegerField(min_value=0, max_value=2**31 - 1, widget=forms.HiddenInput)
     evidence = forms.TypedMultipleChoiceField(
         label=gettext_lazy("Evidence it rests on"),
         coerce=UUID,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -218,11 +218,11 @@ class Readback:
         same = None
         if made is not None and since is not None and self.proof == BY_FACTS:
             same = not self._older(item, since)
-        return FactRow("made at", None, None if since is None else since.isoformat(), made, same)
+        return FactRow("made at", None, None if since is None else since.isoformat(), _shown(made), same)
 
     def _reference_row(self, item: Any | None, key: str) -> FactRow:
         given = None if item is None or self.reference is None else self.reference(item)
-        return FactRow("our reference", key, key, given, None if given is None else given == key)
+        return FactRow("our reference", key, key, _shown(given), None if given is None else given == key)
 
     def problems(self) -> Iterator[str]:
         """What is wrong with this readback, one sentence each."""
@@ -244,7 +244,10 @@ def _time(text: str | None) -> datetime | None:
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError("a time without zone")
-    return at
+    if not 1900 <= at.year < 9000:
+        # Neither the record nor a reader's zone can hold the ends of the calendar, and no record was made there.
+        raise ValueError("a time beyond the calendar")
+    return at.astimezone(UTC)
 
 
 def _shown(value: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -250,3 +251,20 @@ def test_effects_of_a_run_page_in_the_order_they_were_asked_for(world: World) ->
     make.effect_in(world, make.run_in(world, RunState.RUNNING).pk, EffectState.READY)
     rows = walk(lambda cursor: queries.effects_page(run, cursor=cursor, limit=2))
     assert [effect.pk for effect in rows] == made
+
+
+def test_a_cursor_with_a_number_without_end_is_refused(world: World) -> None:
+    """``1e400`` is JSON and no whole number."""
+    text = base64.urlsafe_b64encode(b'["effects","n","",1e400]').decode()
+    with pytest.raises(queries.BadCursor):
+        queries.effects_page(make.run_in(world, "accepted"), cursor=text)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-12-01T10:00:00", "2026", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"]
+)
+def test_an_instant_from_outside_has_its_offset_and_lies_within_the_calendar(text: str) -> None:
+    """What every zone can show; anything else breaks the query or the page that reads it."""
+    with pytest.raises(ValueError, match="."):
+        queries.moment(text)
+    assert queries.moment("2026-12-01T18:00:00+08:00").isoformat() == "2026-12-01T10:00:00+00:00"

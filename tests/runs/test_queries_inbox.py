@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.core.exceptions import FieldFetchBlocked
@@ -146,3 +146,13 @@ def test_whoever_started_the_run_is_not_told_that_they_can_sign(world: World) ->
     assert can_sign()
     Run.objects.filter(pk=approval.run_id).update(started_by=world.person)
     assert not can_sign()
+
+
+@pytest.mark.parametrize("moment", ["2026-12-01T10:00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_cursor_beyond_the_calendar_is_refused(world: World, moment: str) -> None:
+    """As the time of the list and as a row's due time."""
+    good = "2026-12-01T10:00:00+00:00"
+    for kept, due in ((moment, good), (good, moment)):
+        cursor = queries.encode("inbox", queries.Cursor((1, due, uuid4()), kept=kept))
+        with pytest.raises(queries.BadCursor):
+            queries.inbox_page(world.ws, world.person, cursor=cursor)

@@ -112,6 +112,10 @@ def test_an_answer_speaks_of_its_own_time_but_never_of_the_future() -> None:
         Answer(AnswerKind.ANSWERED, T0, T0, status=200, body=b'{"data":[{"id":1}]}'),
         Answer(AnswerKind.ANSWERED, T0, T0, status=200, body=b'{"items":[]}'),
         Answer(AnswerKind.ANSWERED, T0, T0, status=200, body=b'{"data":[],"as_of":"yesterday"}'),
+        Answer(AnswerKind.ANSWERED, T0, T0, status=200, body=b'{"data":[],"as_of":"0001-01-01T00:00:00+23:59"}'),
+        Answer(AnswerKind.ANSWERED, T0, T0, status=200, body=b'{"data":[],"as_of":"9999-12-31T23:59:59-23:59"}'),
+        Answer(AnswerKind.ANSWERED, T0, T0, status=200, body=b'{"data":[],"as_of":"0001-01-01T00:00:00+23:59"}'),
+        Answer(AnswerKind.ANSWERED, T0, T0, status=200, body=b'{"data":[],"as_of":"9999-12-31T23:59:59-23:59"}'),
     ],
 )
 def test_anything_else_is_no_answer(answer: Answer) -> None:
@@ -136,3 +140,9 @@ def test_problems_name_what_is_wrong() -> None:
     assert any("reference" in text for text in replace(BY_FACTS, proof="reference").problems())
     assert any("proof" in text for text in replace(BY_FACTS, proof="hope").problems())
     assert any("fact" in text for text in replace(BY_FACTS, facts=()).problems())
+
+
+def test_what_they_wrote_is_kept_as_text() -> None:
+    """Where only our reference proves, an odd time or reference of theirs is shown, and read as nothing."""
+    assert rows(read(BY_REFERENCE, {**OURS, "created": 1e308}))["made at"][2] == "1e+308"
+    assert rows(read(BY_FACTS, {**ITEM, "created": "9999-12-31T23:59:59-23:59"})) == {}

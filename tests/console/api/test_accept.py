@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from console.api import problems
 from runs.models import Event, Run
 from runs.states import EventKind
 from tests.console.api.conftest import ORDER, RUNS, START, Caller, Cast, problem
@@ -113,6 +114,12 @@ def test_input_that_does_not_fit_is_refused_with_each_fields_path(oncall: Caller
         ({"priority": 101}, "priority"),
         ({"deadline": "2036-12-01T18:00:00"}, "deadline"),
         ({"deadline": 2111111111}, "deadline"),
+        ({"deadline": "2111111111"}, "deadline"),
+        ({"deadline": "0001-01-01T00:00:00+23:59"}, "deadline"),
+        ({"deadline": "9999-12-31T23:59:59-23:59"}, "deadline"),
+        ({"deadline": "2111111111"}, "deadline"),
+        ({"deadline": "0001-01-01T00:00:00+23:59"}, "deadline"),
+        ({"deadline": "9999-12-31T23:59:59-23:59"}, "deadline"),
         ({"goal": "x" * 501}, "goal"),
         ({"principal": ""}, "principal"),
     ],
@@ -182,3 +189,17 @@ def test_the_id_that_was_answered_is_the_runs(oncall: Caller) -> None:
     whole = oncall.get(body["url"]).json()
     assert UUID(whole["id"]) == UUID(body["id"])
     assert whole["last_event"] == body["event"] == 1
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+def test_another_media_type_is_refused_in_every_language(oncall: Caller, language: str) -> None:
+    """The refusal of a refusal must not break on how a sentence quotes."""
+    headers = {"Authorization": f"Bearer {oncall.token}", "Accept-Language": language, "Idempotency-Key": str(uuid4())}
+    answer = oncall.client.post(RUNS, b"type=x", content_type="text/plain", headers=headers)
+    assert problem(answer, 415, "unsupported_media_type")["facts"] == {"media_type": "text/plain"}
+
+
+def test_what_nobody_foresaw_is_never_said_to_be_undone() -> None:
+    """A 500 may have come after the commit: then "nothing was done" would be a lie."""
+    detail, what_now = problems.sentence("internal", {})
+    assert "does not know whether this was done" in detail and "/api/v1/actions/" in what_now

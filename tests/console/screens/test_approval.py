@@ -279,3 +279,11 @@ def test_parts_hold_no_button_and_the_decision_is_never_fetched_again(scene: Sce
     region = re.search(r'<section class="action"[^>]*>', whole)
     assert region and "hx-morph-skip" in region[0] and "hx-get" not in region[0]
     assert Effect.objects.get(pk=approval.effect_id).state == "awaiting_approval"
+
+
+def test_without_javascript_a_signature_is_answered_by_a_page(scene: Scene) -> None:
+    """The plain path: recorded, said, and the person stays signed in though the step-up gave them a new session."""
+    approval, client = scene.asked(), scene.client("b")
+    done = press(client, client.get(_url(approval)), f"{_url(approval)}decision/", decision="sign", reason="read it")
+    assert done.status_code == 200 and "1 of 2. One more signature is needed by" in text(done)
+    assert "You signed this" in text(client.get(_url(approval)))

@@ -10,6 +10,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from console.screens import comparing
+from runs.models import Evidence
 from runs.states import EffectState
 from tests.console.screens.posting import act
 from tests.console.screens.scene import Scene
@@ -161,3 +163,12 @@ def test_parts_hold_no_button_and_no_form(scene: Scene) -> None:
         page = client.get(f"/effects/{effect.pk}/?part={part}").content.decode()
         assert "<html" not in page and "<form" not in page
         assert not re.search(r"<button(?![^>]*data-copy)", page)
+
+
+@pytest.mark.parametrize("theirs", ["[oops", "9999-12-31T23:59:59-23:59", "2026-12-01", "1e+308"])
+def test_their_own_words_never_break_the_page(theirs: str) -> None:
+    """What a dependency wrote is shown as it is when it reads as nothing we know."""
+    names = ("amount", "made at", "our reference")
+    sent = "2026-12-01T10:00:00+00:00"
+    facts = [{"name": name, "meant": None, "sent": sent, "theirs": theirs, "same": None} for name in names]
+    assert [row.theirs for row in comparing.compared(Evidence(facts=facts))] == [theirs] * 3

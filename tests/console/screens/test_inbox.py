@@ -239,3 +239,13 @@ def test_an_item_leads_to_its_subject(scene: Scene) -> None:
     assert a.get(f"/inbox/{item.pk}/")["Location"] == f"/approvals/{approval.pk}/"
     item = _review(scene, notice.run_id)
     assert a.get(f"/inbox/{item.pk}/")["Location"] == f"/effects/{notice.pk}/"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["?dependency=%00", "?view=mine&dependency=a%00b", "news/?as_of=2026-12-01", "news/?as_of=2026-12-01T10:00:00"],
+)
+def test_an_address_that_makes_no_sense_is_read_as_if_it_were_not_there(scene: Scene, query: str) -> None:
+    """PostgreSQL takes no NUL, and a time without offset compares with nothing."""
+    scene.notice()
+    assert scene.client("a").get(INBOX + query).status_code == 200

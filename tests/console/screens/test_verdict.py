@@ -211,3 +211,12 @@ def test_in_part_is_not_offered(scene: Scene, seen: Effect) -> None:
     """No operation has items: the choice is absent, by hand too."""
     assert scene.client("a").get(f"/effects/{seen.pk}/verdict/?says=in_part").status_code == 302
     assert scene.client("a").get(f"/effects/{seen.pk}/verdict/").status_code == 302
+
+
+def test_a_version_that_no_record_can_have_is_no_version(scene: Scene, seen: Effect) -> None:
+    """It would break the line that keeps the refusal."""
+    client = scene.client("a")
+    opened, address = _open(client, seen), f"/effects/{seen.pk}/verdict/"
+    assert press(client, opened, address, reason="x", version="9" * 30).status_code == 422
+    assert press(client, opened, address, reason="x", known="9" * 30).status_code == 422
+    assert Verdict.objects.count() == 0
