@@ -1,14 +1,17 @@
 """Every state, every legal move, every kind of event. Pure: no database, no import of ours.
 
-The database's transition table, the diagrams in ``docs/architecture.md`` and the pair-by-pair test are made
+The database's transition table, the diagrams in ``docs/states.md`` and the pair-by-pair test are made
 from this module; nothing else lists a state. ``START`` is the source of a row that is being inserted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from django.db.models import TextChoices
+
+from runs.kinds import EventKind as EventKind
 
 START: Final = ""
 
@@ -19,13 +22,18 @@ class RunState(TextChoices):
     ACCEPTED = "accepted"  # entered by accept; left by the first worker that takes the lease
     RUNNING = "running"  # entered with a lease; left when the run waits, ends or is quarantined
     WAITING = "waiting"  # entered by a worker that has nothing to do now; left when woken
+    PAUSING = "pausing"  # entered by a person's pause; left when nothing of it is in flight
+    PAUSED = "paused"  # entered when a pause has settled; left by a person
     QUARANTINED = "quarantined"  # entered when a step raises or three tries bring no progress; left by a person
     CANCELLING = "cancelling"  # entered by a cancel request; left when nothing is in flight or unknown
+    COMPENSATING = "compensating"  # entered when a step or a cancellation asks to mend; left when its plan has ended
     COMPLETED = "completed"  # ended: every required effect verified
     COMPLETED_UNRESOLVED = "completed_unresolved"  # ended by a person, what is unresolved is listed
     FAILED = "failed"  # ended: the steps said so
     CANCELLED = "cancelled"  # ended: cancelled, nothing left in flight
+    COMPENSATED = "compensated"  # ended: what had happened was mended, each item verified
     EXPIRED = "expired"  # ended: the run's own deadline passed
+    ABORTED = "aborted"  # ended by force by a person; what is still open is listed
 
 
 RUN_ENDED: Final = frozenset(
@@ -34,9 +42,14 @@ RUN_ENDED: Final = frozenset(
         RunState.COMPLETED_UNRESOLVED,
         RunState.FAILED,
         RunState.CANCELLED,
+        RunState.COMPENSATED,
         RunState.EXPIRED,
+        RunState.ABORTED,
     }
 )
+
+RUN_ENDS_OPEN: Final = frozenset({RunState.COMPLETED_UNRESOLVED, RunState.ABORTED})
+"""The only ends that may leave something unsettled: a person's, with a reason; they list it."""
 
 
 class WaitingOn(TextChoices):
@@ -48,6 +61,7 @@ class WaitingOn(TextChoices):
     UNKNOWN = "unknown"
     IN_FLIGHT = "in_flight"
     DEPENDENCY = "dependency"
+    CHILD = "child"
     PERSON = "person"
     VERSION_MISSING = "version_missing"
 
@@ -55,6 +69,7 @@ class WaitingOn(TextChoices):
 class EffectState(TextChoices):
     """One logical external change."""
 
+    PLANNED = "planned"  # an item of a plan whose turn has not come; left when it comes, or dropped
     AWAITING_APPROVAL = "awaiting_approval"  # entered when the contract asks for signatures; left by them
     READY = "ready"  # may be sent as soon as a sender claims it
     IN_FLIGHT = "in_flight"  # an attempt is committed; its answer is not
@@ -68,6 +83,7 @@ class EffectState(TextChoices):
     NOT_APPLIED = "not_applied"  # settled: known not to have happened
     CANCELLED = "cancelled"  # settled: cancelled before sending
     EXPIRED = "expired"  # settled: its deadline passed unsent
+    COMPENSATED = "compensated"  # settled: it happened, and another effect mended it
 
 
 EFFECT_SETTLED: Final = frozenset(
@@ -78,11 +94,12 @@ EFFECT_SETTLED: Final = frozenset(
         EffectState.NOT_APPLIED,
         EffectState.CANCELLED,
         EffectState.EXPIRED,
+        EffectState.COMPENSATED,
     }
 )
 """States that end an effect; ``then`` is called when all effects of a Perform are here (or partial)."""
 
-EFFECT_FREES_KEY: Final = EFFECT_SETTLED - {EffectState.SUCCEEDED}
+EFFECT_FREES_KEY: Final = EFFECT_SETTLED - {EffectState.SUCCEEDED, EffectState.COMPENSATED}
 """After these the step may ask again: a new effect, next generation of the same key."""
 
 EFFECT_BLOCKS_END: Final = frozenset(
@@ -159,6 +176,79 @@ class ReviewKind(TextChoices):
     CONFIRM_DECISION = "confirm_decision"
     RESUMPTION = "resumption"
     QUARANTINED = "quarantined"
+    COMPENSATION_INCOMPLETE = "compensation_incomplete"
+    CALLBACK_ASIDE = "callback_aside"
+    NOT_SENDING = "not_sending"
+    DRAIN_STOPPED = "drain_stopped"
+    BREAK_GLASS = "break_glass"
+    HISTORY_ALARM = "history_alarm"
+
+
+class PlanState(TextChoices):
+    """A compensation plan: what mends the settled effects of a run."""
+
+    DRAFT = "draft"  # made, shown, not begun
+    RUNNING = "running"  # its run works
+    COMPENSATED = "compensated"  # every item mended and verified
+    INCOMPLETE = "incomplete"  # some items are mended, others cannot be without a person
+    FAILED = "failed"  # nothing was mended
+    ENDED = "ended"  # closed by a person who accepts what stays
+
+
+class DrainState(TextChoices):
+    """The way out of an outage for one dependency."""
+
+    CHECKING = "checking"  # what is unknown is read back before anything is written
+    DROPPING = "dropping"  # what has expired is dropped and said so
+    CANARY = "canary"  # a few go first
+    GO_AHEAD = "go_ahead"  # waits for a person
+    RAMPING = "ramping"  # paced, below the safe rate, growing
+    STEADY = "steady"  # paced at the safe rate
+    DRAINED = "drained"  # ended: nothing is left
+    HELD = "held"  # a person holds it, or the canary failed
+    STOPPED = "stopped"  # ended by a person
+
+
+class BreakerState(TextChoices):
+    """Whether a capacity is called at all."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class CallState(TextChoices):
+    """One try of a recorded computation (a model call, a read); it changes nothing outside."""
+
+    COMMITTED = "committed"  # its budget is reserved, nothing has left
+    ANSWERED = "answered"  # its output is kept and used for ever
+    LOST = "lost"  # nobody knows what came of it; another sample may be taken if the contract accepts one
+    REFUSED = "refused"  # answered, and not with an output
+    NOT_SENT = "not_sent"  # known not to have left
+
+
+class CallbackState(TextChoices):
+    """A message from the other side."""
+
+    MATCHED = "matched"
+    ASIDE = "aside"
+    DISMISSED = "dismissed"
+
+
+class NoticeState(TextChoices):
+    """A message to people."""
+
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+class DrillState(TextChoices):
+    """A rehearsed fault."""
+
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
 
 
 class EvidenceKind(TextChoices):
@@ -189,57 +279,14 @@ class Claim(TextChoices):
     UNAVAILABLE = "unavailable"
 
 
-class EventKind(TextChoices):
-    """Kinds of history lines, noun.past; each is named in ``docs/architecture.md``."""
-
-    RUN_ACCEPTED = "run.accepted"
-    RUN_LEASED = "run.leased"
-    RUN_ADVANCED = "run.advanced"
-    RUN_WAITED = "run.waited"
-    RUN_WOKEN = "run.woken"
-    RUN_CHECKED = "run.checked"
-    RUN_COMPLETED = "run.completed"
-    RUN_FAILED = "run.failed"
-    RUN_EXPIRED = "run.expired"
-    RUN_QUARANTINED = "run.quarantined"
-    RUN_CANCEL_ASKED = "run.cancel_asked"
-    RUN_CANCELLED = "run.cancelled"
-    RUN_SIGNALLED = "run.signalled"
-    EFFECT_ASKED = "effect.asked"
-    EFFECT_AMENDED = "effect.amended"
-    EFFECT_MET = "effect.met"
-    EFFECT_SENT = "effect.sent"
-    EFFECT_CLAIMED = "effect.claimed"
-    EFFECT_DELAYED = "effect.delayed"
-    EFFECT_UNKNOWN = "effect.unknown"
-    EFFECT_CHECKED = "effect.checked"
-    EFFECT_SETTLED = "effect.settled"
-    EFFECT_DISPUTED = "effect.disputed"
-    EFFECT_HELD_BACK = "effect.held_back"
-    EVIDENCE_RECEIVED = "evidence.received"
-    APPROVAL_ASKED = "approval.asked"
-    APPROVAL_SIGNED = "approval.signed"
-    APPROVAL_REJECTED = "approval.rejected"
-    APPROVAL_WITHDRAWN = "approval.withdrawn"
-    APPROVAL_EXPIRED = "approval.expired"
-    APPROVAL_VOIDED = "approval.voided"
-    VERDICT_PROPOSED = "verdict.proposed"
-    VERDICT_RECORDED = "verdict.recorded"
-    VERDICT_REFUSED = "verdict.refused"
-    REVIEW_CLAIMED = "review.claimed"
-    REVIEW_RELEASED = "review.released"
-    ACTION_REFUSED = "action.refused"
-    PERSON_SIGNED_IN = "person.signed_in"
-    PERSON_STEPPED_UP = "person.stepped_up"
-    PERSON_SIGNED_OUT = "person.signed_out"
-    TOKEN_MADE = "token.made"
-
-
-def _from(sources: frozenset[str] | set[str], *targets: str) -> set[tuple[str, str]]:
+def _from(sources: Iterable[str], *targets: str) -> set[tuple[str, str]]:
     return {(str(source), str(target)) for source in sources for target in targets}
 
 
 _R, _E, _A, _S, _V, _T = RunState, EffectState, ApprovalState, SignatureState, VerdictState, AttemptState
+
+_P, _D = PlanState, DrainState
+_D_LIVE: Final = set(DrainState) - {DrainState.DRAINED, DrainState.STOPPED}
 
 _NEGATIVE = {_E.NOT_APPLIED, _E.CANCELLED, _E.EXPIRED, _E.REJECTED}
 
@@ -248,12 +295,22 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         _from({START}, _R.ACCEPTED)
         | _from({_R.ACCEPTED, _R.WAITING}, _R.RUNNING)
         | _from({_R.RUNNING}, _R.WAITING, _R.COMPLETED, _R.FAILED)
-        | _from({_R.ACCEPTED, _R.RUNNING, _R.WAITING}, _R.QUARANTINED, _R.CANCELLING, _R.EXPIRED)
+        | _from({_R.ACCEPTED, _R.RUNNING, _R.WAITING}, _R.QUARANTINED, _R.CANCELLING, _R.EXPIRED, _R.PAUSING)
+        | _from({_R.RUNNING, _R.WAITING, _R.CANCELLING}, _R.COMPENSATING)
+        | _from({_R.PAUSING}, _R.PAUSED, _R.WAITING, _R.CANCELLING, _R.EXPIRED, _R.QUARANTINED)
+        | _from({_R.PAUSED}, _R.WAITING, _R.CANCELLING, _R.EXPIRED, _R.QUARANTINED)
+        | _from({_R.COMPENSATING}, _R.RUNNING, _R.WAITING, _R.CANCELLING, _R.COMPENSATED, _R.CANCELLED, _R.QUARANTINED)
         | _from({_R.QUARANTINED}, _R.CANCELLING, _R.WAITING)
-        | _from({_R.CANCELLING}, _R.CANCELLED, _R.COMPLETED_UNRESOLVED)
+        | _from({_R.CANCELLING}, _R.CANCELLED)
+        | _from({_R.WAITING, _R.CANCELLING, _R.COMPENSATING, _R.QUARANTINED, _R.PAUSED}, _R.COMPLETED_UNRESOLVED)
+        | _from(set(RunState) - RUN_ENDED, _R.ABORTED)
     ),
     "effect": frozenset(
-        _from({START}, _E.AWAITING_APPROVAL, _E.READY, _E.IN_FLIGHT)
+        _from({START}, _E.PLANNED, _E.AWAITING_APPROVAL, _E.READY, _E.IN_FLIGHT)
+        | _from({_E.PLANNED}, _E.AWAITING_APPROVAL, _E.READY, _E.CANCELLED, _E.EXPIRED)
+        | _from({START}, _E.SUCCEEDED)  # found after a restore: it had happened before the record knew of it
+        | _from({_E.SUCCEEDED, _E.PARTIAL}, _E.COMPENSATED)
+        | _from({_E.COMPENSATED}, _E.DISPUTED)
         | _from({_E.AWAITING_APPROVAL}, _E.READY, _E.DECLINED, _E.CANCELLED, _E.EXPIRED)
         | _from({_E.READY}, _E.IN_FLIGHT, _E.AWAITING_APPROVAL, _E.CANCELLED, _E.EXPIRED, _E.NOT_APPLIED)
         | _from(
@@ -302,6 +359,31 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
     ),
     "review": frozenset(
         _from({START}, ReviewState.OPEN) | _from({ReviewState.OPEN}, ReviewState.CLOSED),
+    ),
+    "plan": frozenset(
+        _from({START}, _P.DRAFT, _P.RUNNING)
+        | _from({_P.DRAFT}, _P.RUNNING, _P.ENDED)
+        | _from({_P.RUNNING}, _P.COMPENSATED, _P.INCOMPLETE, _P.FAILED, _P.ENDED)
+        | _from({_P.INCOMPLETE, _P.FAILED}, _P.RUNNING, _P.COMPENSATED, _P.ENDED)
+    ),
+    "drain": frozenset(
+        _from({START}, _D.CHECKING)
+        | _from({_D.CHECKING}, _D.DROPPING)
+        | _from({_D.DROPPING}, _D.CANARY)
+        | _from({_D.CANARY}, _D.GO_AHEAD, _D.RAMPING)
+        | _from({_D.GO_AHEAD}, _D.RAMPING)
+        | _from({_D.RAMPING}, _D.STEADY)
+        | _from(_D_LIVE - {_D.HELD}, _D.HELD, _D.DRAINED)
+        | _from({_D.HELD}, *(_D_LIVE - {_D.HELD}))
+        | _from(_D_LIVE, _D.STOPPED)
+    ),
+    "call": frozenset(
+        _from({START}, CallState.COMMITTED)
+        | _from({CallState.COMMITTED}, CallState.ANSWERED, CallState.LOST, CallState.REFUSED, CallState.NOT_SENT)
+    ),
+    "callback": frozenset(
+        _from({START}, CallbackState.MATCHED, CallbackState.ASIDE)
+        | _from({CallbackState.ASIDE}, CallbackState.MATCHED, CallbackState.DISMISSED)
     ),
 }
 """Legal moves of each thing. An ended run has no way out (invariant 5); unknown and disputed have no way that

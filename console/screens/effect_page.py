@@ -23,6 +23,7 @@ from runs.queries import EffectDetail
 from runs.states import Claim, EffectState, EvidenceKind, ReviewKind, Strength, VerdictState
 
 TITLES: Final[dict[str, str | Promise]] = {
+    EffectState.PLANNED: gettext_lazy("{what}: planned, not asked for yet"),
     EffectState.AWAITING_APPROVAL: gettext_lazy("{what}: waits for signatures"),
     EffectState.READY: gettext_lazy("{what}: not sent yet"),
     EffectState.IN_FLIGHT: gettext_lazy("{what}: sent, no answer yet"),
@@ -36,6 +37,7 @@ TITLES: Final[dict[str, str | Promise]] = {
     EffectState.NOT_APPLIED: gettext_lazy("{what}: it did not happen"),
     EffectState.CANCELLED: gettext_lazy("{what}: cancelled before sending"),
     EffectState.EXPIRED: gettext_lazy("{what}: expired unsent"),
+    EffectState.COMPENSATED: gettext_lazy("{what}: it happened and was mended"),
 }
 
 _OPEN_KINDS: Final = (ReviewKind.OUTCOME_UNKNOWN, ReviewKind.EVIDENCE_DISAGREES, ReviewKind.PARTIAL_OUTCOME)

@@ -40,6 +40,7 @@ URGENT: Final = (
     EffectState.ACCEPTED,
     EffectState.IN_FLIGHT,
     EffectState.READY,
+    EffectState.PLANNED,
 )
 """Open effects, the most urgent first."""
 

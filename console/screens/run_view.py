@@ -201,6 +201,7 @@ def settled_by(effect: Effect) -> str:
         EffectState.NOT_APPLIED: _("did not happen"),
         EffectState.CANCELLED: _("cancelled before sending"),
         EffectState.EXPIRED: _("expired unsent"),
+        EffectState.COMPENSATED: _("mended since"),
     }
     return said[EffectState(effect.state)].format(dependency=effect.dependency.name)
 

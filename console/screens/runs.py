@@ -27,6 +27,7 @@ WORDS: Final = {
     EffectState.DISPUTED: gettext_lazy("disputed"),
     EffectState.UNKNOWN: gettext_lazy("unknown"),
     EffectState.PARTIAL: gettext_lazy("in part"),
+    EffectState.PLANNED: gettext_lazy("planned"),
     EffectState.AWAITING_APPROVAL: gettext_lazy("to sign"),
     EffectState.IN_FLIGHT: gettext_lazy("in flight"),
     EffectState.ACCEPTED: gettext_lazy("taken"),
@@ -37,6 +38,7 @@ WORDS: Final = {
     EffectState.NOT_APPLIED: gettext_lazy("did not happen"),
     EffectState.CANCELLED: gettext_lazy("cancelled"),
     EffectState.EXPIRED: gettext_lazy("expired"),
+    EffectState.COMPENSATED: gettext_lazy("mended"),
 }
 """A count's word in the effects cell, in the order in which they are said."""
 

@@ -38,7 +38,7 @@ from recovery.contract.runs import (
     UnknownBeforeResume,
     step,
 )
-from recovery.contract.transitions import Fail, Finish, Perform, Transition, Wait
+from recovery.contract.transitions import Compensate, Compute, Fail, Finish, Perform, Start, Transition, Wait
 from recovery.contract.units import days, hours, minutes, seconds
 from runs.states import EffectState
 
@@ -48,7 +48,9 @@ __all__ = [
     "Authority",
     "Backoff",
     "Checkpoints",
+    "Compensate",
     "Compensation",
+    "Compute",
     "Count",
     "EffectContract",
     "EffectRequest",
@@ -77,6 +79,7 @@ __all__ = [
     "RunContract",
     "RunType",
     "Signatures",
+    "Start",
     "StateSchema",
     "StepOutcome",
     "StepRun",

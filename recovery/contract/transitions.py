@@ -122,4 +122,57 @@ class Fail:
         object.__setattr__(self, "facts", facts)
 
 
-Transition = Perform | Wait | Finish | Fail
+@dataclass(frozen=True, init=False)
+class Start:
+    """Start a run of another type and wait for its end, then call ``then`` with a StepChild.
+
+    ``run_type``: its name. ``input``: its data, validated there. ``key``: names the child within this run, so that
+    the same step taken twice starts one.
+    """
+
+    run_type: str
+    input: dict[str, Any]
+    then: str
+    key: str
+
+    def __init__(self, run_type: str, *, input: Mapping[str, Any], then: StepRef, key: str) -> None:
+        if not key:
+            raise ValueError("Start needs a key that names the child within this run")
+        object.__setattr__(self, "run_type", run_type)
+        object.__setattr__(self, "input", dict(input))
+        object.__setattr__(self, "then", step_name(then))
+        object.__setattr__(self, "key", key)
+
+
+@dataclass(frozen=True, init=False)
+class Compensate:
+    """Mend what this run has done so far by a plan, then call ``then`` with how the plan ended (None: end mended).
+
+    ``effects``: which of its settled effects, by id; None means all that have a compensation.
+    """
+
+    effects: tuple[UUID, ...] | None
+    then: str | None
+
+    def __init__(self, *, effects: Sequence[UUID] | None = None, then: StepRef | None = None) -> None:
+        object.__setattr__(self, "effects", None if effects is None else tuple(effects))
+        object.__setattr__(self, "then", None if then is None else step_name(then))
+
+
+@dataclass(frozen=True, init=False)
+class Compute:
+    """Ask for a recorded computation (a model call, a read), then call ``then`` with its output.
+
+    ``request``: a ComputeRequest; its accepted output is used for ever, a lost one is asked again within the
+    contract's ``samples``.
+    """
+
+    request: Any
+    then: str
+
+    def __init__(self, request: Any, *, then: StepRef) -> None:
+        object.__setattr__(self, "request", request)
+        object.__setattr__(self, "then", step_name(then))
+
+
+Transition = Perform | Wait | Finish | Fail | Start | Compensate | Compute

@@ -14,18 +14,18 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from recovery import failpoints
-from recovery.contract import Perform, Wait, registry
+from recovery.contract import Fail, Finish, Perform, Wait, registry
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepSignal
 from recovery.engine import (
     cancel,
-    checks,
     endings,
     finish,
     intents,
     letting_go,
     memory,
     perform,
+    resuming,
     stepping,
     workers,
 )
@@ -37,7 +37,7 @@ from runs.checkpoints import codec
 from runs.errors import IllegalMove, KeyMismatch, LostRace, StaleOwner, StaleVersion, Unreadable
 from runs.models import Effect, Signal
 from runs.record import Entry
-from runs.states import EffectState, EventKind, ReviewKind, RunState, WaitingOn
+from runs.states import EffectState, EventKind, RunState, WaitingOn
 
 log = logging.getLogger("recourse.advance")
 
@@ -109,7 +109,7 @@ class _Advance:
             return self._wait_for_version("from_future", schema=restored.schema)
         if int(s.run["tries"]) > self.run_type.contract.lease.tries:
             return finish.quarantine(s, reason("no_progress", tries=int(s.run["tries"]) - 1))
-        answer = self._checks(restored)
+        answer = resuming.check(s, self.run_type, restored)
         if answer:
             return answer
         while True:
@@ -137,28 +137,6 @@ class _Advance:
             over = time.monotonic() - self.began >= lease.slice.total_seconds()
             if self.transitions >= lease.transitions or over:
                 return self._hand_back()
-
-    def _checks(self, restored: Any) -> str:
-        s = self.s
-        now = s.watch.now()
-        why = checks.away(
-            s.run,
-            s.memory,
-            code=workers.code_version(),
-            epoch=s.me.epoch,
-            fresh_for=self.run_type.contract.lease.fresh_for.total_seconds(),
-            waited=(now - restored.at).total_seconds(),
-        )
-        if not why or int(s.run["checkpoint_seq"]) <= 1:
-            return ""
-        effects = list(Effect.objects.filter(run_id=s.run["id"]).order_by("ordinal"))
-        report = checks.nine(s.run, restored, s.memory, self.run_type, effects, now)
-        # Asked again or not any more: what an earlier look asked of a person is answered by this one.
-        asked = [] if report.verdict == "escalate" else [record.close_reviews(s.id, [ReviewKind.RESUMPTION])]
-        s.buffer.append(Entry(EventKind.RUN_CHECKED, {"why": why, **report.as_json()}, asked))
-        if report.verdict == "escalate":
-            return finish.ask_to_resume(s, self.run_type, report)
-        return ""
 
     def _turn(self) -> str:
         """One transition. Returns why the run stops here, or an empty text to go on."""
@@ -263,6 +241,8 @@ class _Advance:
             return perform.perform(s, transition)
         if isinstance(transition, Wait):
             return self._wait(transition)
+        if not isinstance(transition, Finish | Fail):
+            raise stepping.StepRaised(step, "not_built", f"{type(transition).__name__} is not carried out yet\n")
         # Kept: what is still open may take its time, and the step has had its say.
         s.memory.ending = transition
         return finish.end(s, transition)

@@ -37,6 +37,8 @@ def decide(snap: Snapshot, contract: EffectContract, now: datetime) -> Decision:
         return _settled(case)
     if snap.state == EffectState.DISPUTED:
         return case.ask("evidence_disagrees", review=ReviewKind.EVIDENCE_DISAGREES)
+    if snap.state == EffectState.PLANNED:
+        return _planned(case)
     if snap.state == EffectState.AWAITING_APPROVAL:
         return _awaiting(case)
     if snap.state == EffectState.READY:
@@ -72,6 +74,15 @@ def _settled(case: Case) -> Decision:
     if against:
         return case.disputed(against)
     return case.wait("settled", None)
+
+
+def _planned(case: Case) -> Decision:
+    """An item of a plan whose turn has not come; its run asks for it when it has."""
+    if case.snap.cancelling:
+        return case.settle(EffectState.CANCELLED, "cancelled_before_sending")
+    if case.now >= case.last_moment_to_send:
+        return case.settle(EffectState.EXPIRED, "deadline_passed")
+    return case.wait("planned", case.last_moment_to_send)
 
 
 def _awaiting(case: Case) -> Decision:

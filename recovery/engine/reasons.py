@@ -100,6 +100,13 @@ REASONS: Final[dict[str, Reason]] = {
         _("{dependency} takes it"),
         _("Recourse sends it at {at}, with the same key."),
     ),
+    "planned": Reason(
+        _R,
+        _("its turn in the plan: {what}"),
+        _("what comes before it is done"),
+        _NOBODY_NEEDS,
+        _("It is asked for when its turn comes, and expires at {deadline}."),
+    ),
     "dependency_held": Reason(
         _D,
         _("sending to {dependency} to be possible again"),

@@ -279,7 +279,7 @@ BEGIN
         IF v_bump OR v_state <> v_was OR v_waits <> v_waited THEN
             v_run := v_run || jsonb_build_object('version', v_version + CASE WHEN v_was = '' THEN 0 ELSE 1 END);
         END IF;
-        IF v_ended AND v_state <> v_was AND v_state <> 'completed_unresolved' THEN
+        IF v_ended AND v_state <> v_was AND v_state NOT IN ({{run_ends_open}}) THEN
             -- Nothing ends while something of it is in flight, accepted, unknown or disputed (invariants 4 and 7).
             PERFORM 1 FROM runs_effect WHERE run_id = v_run_id AND state IN ({{effect_blocks_end}});
             IF FOUND THEN

@@ -108,6 +108,8 @@ def function_sql() -> str:
     text = text.replace("{{effect_open}}", still_open)
     blocking = ", ".join(f"'{state}'" for state in sorted(states.EFFECT_BLOCKS_END))
     text = text.replace("{{effect_blocks_end}}", blocking)
+    may_leave = ", ".join(f"'{state}'" for state in sorted(states.RUN_ENDS_OPEN))
+    text = text.replace("{{run_ends_open}}", may_leave)
     text = text.replace("{{run_columns}}", ", ".join(f'"{c}"' for c in run_columns))
     return text.replace("{{run_values}}", ", ".join(f'r."{c}"' for c in run_columns))
 

@@ -113,7 +113,7 @@ def test_every_link_leads_somewhere() -> None:
 
 
 def test_every_state_is_named() -> None:
-    named = set(re.findall(r"\w+", TEXT["docs/architecture.md"]))
+    named = set(re.findall(r"\w+", TEXT["docs/states.md"]))
     for enum in (
         states.RunState,
         states.WaitingOn,
@@ -130,7 +130,7 @@ def test_every_state_is_named() -> None:
 
 
 def test_every_kind_of_event_is_described_and_none_besides() -> None:
-    rows = re.findall(r"^\| `(\w+\.\w+)` \| (\w.+) \|$", TEXT["docs/architecture.md"], re.M)
+    rows = re.findall(r"^\| `(\w+\.\w+)` \| (\w.+) \|$", TEXT["docs/events.md"], re.M)
     assert sorted(kind for kind, _ in rows) == sorted(EventKind.values)
 
 

@@ -29,6 +29,10 @@ ENUMS = {
     "signature": states.SignatureState,
     "verdict": states.VerdictState,
     "review": states.ReviewState,
+    "plan": states.PlanState,
+    "drain": states.DrainState,
+    "call": states.CallState,
+    "callback": states.CallbackState,
 }
 
 
@@ -84,13 +88,14 @@ def test_unknown_never_becomes_failed_by_itself() -> None:
         assert not {b for a, b in TRANSITIONS["effect"] if a == state} & by_clock_or_will
 
 
-def test_a_settled_effect_leaves_only_by_contradiction() -> None:
+def test_a_settled_effect_leaves_only_by_contradiction_or_by_being_mended() -> None:
     for state in EFFECT_SETTLED:
-        assert {b for a, b in TRANSITIONS["effect"] if a == state} <= {EffectState.DISPUTED}
+        ways = {EffectState.DISPUTED} | ({EffectState.COMPENSATED} if state == EffectState.SUCCEEDED else set())
+        assert {b for a, b in TRANSITIONS["effect"] if a == state} <= ways
 
 
-def test_a_success_keeps_its_key_and_everything_else_that_is_settled_frees_it() -> None:
-    assert {EffectState.SUCCEEDED} == EFFECT_SETTLED - EFFECT_FREES_KEY
+def test_what_happened_keeps_its_key_and_everything_else_that_is_settled_frees_it() -> None:
+    assert {EffectState.SUCCEEDED, EffectState.COMPENSATED} == EFFECT_SETTLED - EFFECT_FREES_KEY
 
 
 def test_what_blocks_an_end_is_open() -> None:

@@ -85,7 +85,7 @@ def refusal_table() -> str:
 
 
 MADE: Final[dict[str, dict[str, Callable[[], str]]]] = {
-    "architecture.md": {f"states of {thing}": lambda thing=thing: state_diagram(thing) for thing in TRANSITIONS},  # type: ignore[misc]
+    "states.md": {f"states of {thing}": lambda thing=thing: state_diagram(thing) for thing in TRANSITIONS},  # type: ignore[misc]
     "reference.md": {"reason codes": reason_table, "refusal codes": refusal_table},
 }
 """File, name of the part, how it is made."""
