@@ -157,6 +157,7 @@ PILLS: Final[dict[str, dict[str, Pill]]] = {
         "stopped": _p(_("Stopped"), "quiet", "plain", "stop"),
     },
     "call": {
+        "ready": _p(_("To be asked"), "quiet", "soft", "queue-list"),
         "committed": _p(_("Being asked"), "moving", "soft", "paper-airplane"),
         "answered": _p(_("Answered"), "ok", "plain", "check-circle"),
         "lost": _p(_("No answer"), "quiet", "plain", "question-mark-circle"),

@@ -135,7 +135,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # a flushed broker stops no run
 CELERY_TASK_QUEUES = [Queue(name) for name in ("advance", "dispatch")]  # the sweep takes no messages
 CELERY_TASK_DEFAULT_QUEUE = "advance"
-CELERY_TASK_ROUTES = {name: {"queue": "dispatch"} for name in ("dispatch", "reconcile", "lose")}
+CELERY_TASK_ROUTES = {name: {"queue": "dispatch"} for name in ("dispatch", "reconcile", "lose", "notify", "ask")}
 CELERY_TASK_CREATE_MISSING_QUEUES = False
 # Celery closes the connection around each task unless told to keep it: 6.6 ms a task. The pool wants it
 # closed, which only gives the connection back.
@@ -198,6 +198,23 @@ LANGUAGE_COOKIE_SECURE = not PLAIN_HTTP
 LANGUAGE_COOKIE_HTTPONLY = True
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+# Notices by e-mail; without a host there are none, and each says so
+MAIL_HOST = env.values.get("RECOURSE_MAIL_HOST", "")
+RECOURSE_MAIL_FROM = env.values.get("RECOURSE_MAIL_FROM", "recourse@localhost")
+MAILERS = {}
+if MAIL_HOST:
+    MAILERS["default"] = {
+        "BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "OPTIONS": {
+            "host": MAIL_HOST,
+            "port": env.integer("RECOURSE_MAIL_PORT", 25),
+            "username": env.values.get("RECOURSE_MAIL_USER", ""),
+            "password": env.values.get("RECOURSE_MAIL_PASSWORD", ""),
+            "use_tls": env.flag("RECOURSE_MAIL_TLS"),
+            "timeout": 15,
+        },
+    }
 
 STATIC_URL = "/static/"
 STATIC_ROOT = RECOURSE_DATA / "static"

@@ -36,6 +36,7 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     ),
     "no_quorum": _("Not saved. Nobody could meet this rule: it needs {needed}, and {may} may sign."),
     "record_away": _("Not saved. Recourse cannot reach its record. What you typed is kept on this page."),
+    "undecryptable": _("Not done. A secret cannot be opened: its key is not in RECOURSE_SEAL_KEYS, or it was altered."),
     "illegal_move": _("Nothing was done. {thing} is not in a state that allows this. Read it again."),
     "changed_meanwhile": _("Nothing was done. {thing} changed at the same moment. Read it again."),
     "stale_owner": _("Nothing was done. Another worker owns this run now."),

@@ -164,6 +164,7 @@ def _readback(*, by_reference: bool) -> Readback:
         made_at=lambda item: item["created"],
         as_of=lambda body: body["as_of"],
         complete=lambda body: not body["has_more"],
+        callback=(lambda body: body["data"]) if by_reference else None,
         result=_answer,
         facts=_FACTS,
         lag=seconds(30),

@@ -32,6 +32,8 @@ def ring(what: Ring) -> None:
 
     for effect in what.ready:
         _publish(tasks.dispatch, str(effect))
+    for call in what.calls:
+        _publish(tasks.ask, str(call))
     if what.wake and what.run is not None:
         _publish(tasks.advance, str(what.workspace), str(what.run))
 

@@ -27,6 +27,8 @@ POINTS: Final = frozenset(
         "dispatch.after_claim",
         "dispatch.before_outcome",
         "dispatch.after_outcome",
+        "call.committed",  # a computation's budget is reserved, nothing has left
+        "call.answered",  # its answer is in memory only
         "reconcile.before_ask",
         "reconcile.after_ask",
         "reconcile.before_commit",

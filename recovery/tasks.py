@@ -9,8 +9,10 @@ from celery import Task, shared_task
 from django.db import close_old_connections
 
 from recovery.engine import advance as advancing
+from recovery.engine import computing
 from recovery.engine import dispatch as dispatching
 from recovery.engine import reconcile as reconciling
+from recovery.upkeep import notify as notifying
 
 if TYPE_CHECKING:
     BaseTask = Task[..., Any]
@@ -52,3 +54,15 @@ def reconcile(effect: str) -> str:
 def lose(attempt: str) -> str:
     """Give an attempt up that is past its limit or whose sender died."""
     return reconciling.lose(UUID(attempt))
+
+
+@shared_task(base=Doorbell, name="notify")
+def notify(notice: str) -> str:
+    """Send a notice that is due."""
+    return notifying.deliver(UUID(notice))
+
+
+@shared_task(base=Doorbell, name="ask")
+def ask(call: str) -> str:
+    """Make a call that was handed over."""
+    return computing.ask(UUID(call))

@@ -7,13 +7,14 @@ from uuid import UUID
 
 from runs import clock, doorbells
 from runs.commits import Commit, Committed
-from runs.states import EffectState
+from runs.states import CallState, EffectState
 
 
 def ring_of(c: Commit, done: Committed) -> doorbells.Ring:
     effects: dict[UUID, None] = {}
     approvals: dict[UUID, None] = {}
     ready: list[UUID] = []
+    calls: list[UUID] = []
     reviews = False
     for change in (change.data for entry in c.entries for change in entry.changes):
         row = change.get("row") or change.get("set") or {}
@@ -22,6 +23,8 @@ def ring_of(c: Commit, done: Committed) -> doorbells.Ring:
             effects[id] = None
             if row.get("state") == EffectState.READY:
                 ready.append(id)
+        elif change["t"] == "call" and row.get("state") == CallState.READY:
+            calls.append(id)
         elif change["t"] in ("attempt", "evidence", "verdict") and row.get("effect_id"):
             effects[row["effect_id"]] = None
         elif change["t"] == "approval":
@@ -39,5 +42,6 @@ def ring_of(c: Commit, done: Committed) -> doorbells.Ring:
         approvals=tuple(approvals),
         reviews=reviews,
         ready=tuple(ready),
+        calls=tuple(calls),
         wake=bool(wake_at) and clock.parse(str(wake_at)) <= done.at and not done.run.get("lease_owner"),
     )

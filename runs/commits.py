@@ -19,6 +19,8 @@ from django.db import models
 from runs.models import (
     Approval,
     Attempt,
+    Call,
+    Callback,
     Effect,
     EffectLink,
     Evidence,
@@ -40,6 +42,8 @@ THINGS: dict[str, type[models.Model]] = {
     "review": Review,
     "link": EffectLink,
     "signal": Signal,
+    "callback": Callback,
+    "call": Call,
 }
 
 

@@ -13,8 +13,8 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """What one commit touched. ``kinds`` are its events' kinds; ``ready`` the effects now ready to be sent;
-    ``wake`` whether the run is due now."""
+    """What one commit touched. ``kinds`` are its events' kinds; ``ready`` the effects now ready to be sent; ``calls``
+    the computations now to be asked for; ``wake`` whether the run is due now."""
 
     workspace: UUID
     run: UUID | None
@@ -24,6 +24,7 @@ class Ring:
     reviews: bool
     ready: tuple[UUID, ...]
     wake: bool
+    calls: tuple[UUID, ...] = ()
 
 
 _ringers: list[Callable[[Ring], None]] = []

@@ -154,6 +154,12 @@ class KeyMismatch(RunsError):
     status = 422
 
 
+class Undecryptable(RunsError):
+    """A secret cannot be opened: its key is missing, or it was altered."""
+
+    code = "undecryptable"
+
+
 class Unreadable(RunsError):
     """A checkpoint cannot be opened: damaged, or its key is missing."""
 

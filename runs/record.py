@@ -128,6 +128,10 @@ _RACES = {
     "verdict_one_proposed": "verdict",
     "approval_one_open": "approval",
     "approval_revision_once": "approval",
+    "callback_once": "callback",
+    "call_once": "call",
+    "call_one_live": "call",
+    "call_one_output": "call",
 }
 
 

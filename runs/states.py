@@ -220,6 +220,7 @@ class BreakerState(TextChoices):
 class CallState(TextChoices):
     """One try of a recorded computation (a model call, a read); it changes nothing outside."""
 
+    READY = "ready"  # a sender asks it as soon as it has room
     COMMITTED = "committed"  # its budget is reserved, nothing has left
     ANSWERED = "answered"  # its output is kept and used for ever
     LOST = "lost"  # nobody knows what came of it; another sample may be taken if the contract accepts one
@@ -241,6 +242,7 @@ class NoticeState(TextChoices):
     WAITING = "waiting"
     SENT = "sent"
     FAILED = "failed"
+    DROPPED = "dropped"  # nobody needs to hear of it any more
 
 
 class DrillState(TextChoices):
@@ -378,12 +380,13 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         | _from(_D_LIVE, _D.STOPPED)
     ),
     "call": frozenset(
-        _from({START}, CallState.COMMITTED)
+        _from({START}, CallState.READY, CallState.COMMITTED)
+        | _from({CallState.READY}, CallState.COMMITTED, CallState.NOT_SENT)
         | _from({CallState.COMMITTED}, CallState.ANSWERED, CallState.LOST, CallState.REFUSED, CallState.NOT_SENT)
     ),
     "callback": frozenset(
         _from({START}, CallbackState.MATCHED, CallbackState.ASIDE)
-        | _from({CallbackState.ASIDE}, CallbackState.MATCHED, CallbackState.DISMISSED)
+        | _from({CallbackState.ASIDE}, CallbackState.DISMISSED)
     ),
 }
 """Legal moves of each thing. An ended run has no way out (invariant 5); unknown and disputed have no way that

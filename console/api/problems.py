@@ -137,6 +137,14 @@ WORDS: Final[dict[str, tuple[str | Promise, str | Promise]]] = {
         _("Nothing was done. The token is unknown, has expired, or its person may not come in any more."),
         _("Make a new one with manage.py token."),
     ),
+    "callback_refused": (
+        _("Nothing was done. The message is not signed as this address needs it, or is too old."),
+        _("Sign id, timestamp and body with the secret of this dependency (Standard Webhooks)."),
+    ),
+    "callback_mismatch": (
+        _("Nothing was done. This message id was used before, with another body."),
+        _("Give each message an id of its own."),
+    ),
     "scope_missing": (
         _("Nothing was done. The token lacks the scope {scope}."),
         _("Make a token that has it, if its person may do this."),

@@ -113,6 +113,26 @@ def acts(body: type[BaseModel], answers: Mapping[int, type[BaseModel]], summary:
     )
 
 
+def hears(summary: str) -> Callable[[F], F]:
+    """Describe a POST of somebody else's message, signed by the Standard Webhooks scheme; answers 204."""
+    header = OpenApiParameter.HEADER
+    parameters = [
+        OpenApiParameter(name, OpenApiTypes.STR, header, required=True, description=why)
+        for name, why in (
+            ("webhook-id", "Its own id; the same again counts once."),
+            ("webhook-timestamp", "Seconds since 1970; five minutes of tolerance."),
+            ("webhook-signature", "v1,base64 over id.timestamp.body; several with spaces between."),
+        )
+    ]
+    return extend_schema(
+        summary=summary,
+        parameters=parameters,
+        request={"application/json": OpenApiTypes.OBJECT},
+        responses={204: OpenApiResponse(description="Recorded."), **_problems((401, 405, 409, 413, 503))},
+        auth=[],
+    )
+
+
 def replay_headers(replayed: bool) -> dict[str, str]:
     """The header of an answer that was given before."""
     return {"Idempotent-Replayed": "true"} if replayed else {}

@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from console.api.actions import OneAction
 from console.api.base import Nowhere
+from console.api.callbacks import DependencyCallbacks
 from console.api.effects import OneEffect, RunEffects
 from console.api.events import RunEvents
 from console.api.runs import OneRun, WorkspaceRuns
@@ -18,6 +19,7 @@ _all: list[URLPattern | URLResolver] = [
     path("runs/<uuid:run>/signals", RunSignals.as_view(), name="run-signals"),
     path("effects/<uuid:effect>", OneEffect.as_view(), name="effect"),
     path("actions/<uuid:action>", OneAction.as_view(), name="action"),
+    path("callbacks/<uuid:dependency>", DependencyCallbacks.as_view(), name="callbacks"),
     path("schema/", SchemaView.as_view(), name="schema"),
     re_path(r"^.*$", Nowhere.as_view(), name="nowhere"),
 ]

@@ -280,7 +280,7 @@ _KINDS: Final[dict[str, Callable[[Data, Effect | None, Data], Said | None]]] = {
     EventKind.APPROVAL_OVERRIDE_CONFIRMED: _plain(gettext_lazy("The break-glass was confirmed by a second person")),
     EventKind.CALLBACK_MATCHED: _plain(gettext_lazy("A message of the other side came")),
     EventKind.CALLBACK_SET_ASIDE: _plain(gettext_lazy("A message matches nothing here")),
-    EventKind.CALLBACK_REFUSED: _plain(gettext_lazy("A message was refused")),
+    EventKind.CALLBACK_DISMISSED: _plain(gettext_lazy("A message was put away")),
     EventKind.EFFECT_ASKED: _asked,
     EventKind.EFFECT_AMENDED: _amended,
     EventKind.EFFECT_MET: _met,

@@ -52,6 +52,7 @@ WHY: Final[dict[str, str | Promise]] = {
     "key_mismatch": gettext_lazy("a step asked for other content under a key that is in use"),
     "unreadable": gettext_lazy("its checkpoint cannot be opened"),
     "checks_ask": gettext_lazy("the checks before going on ask for a person: {checks}"),
+    "computation_lost": gettext_lazy("the answer of {operation} was lost, and its contract bears {samples}"),
     "no_quorum": gettext_lazy("nobody could meet the rule: it needs {needed}, and {eligible} may sign"),
 }
 """Why a run stands still, by the stored code."""
@@ -152,6 +153,8 @@ def _of_its_own(run: Run) -> dict[str, Any]:
         return {"code": "timer", "facts": {"at": run.wake_at.isoformat()}}
     if run.state == RunState.WAITING and run.waiting_on == WaitingOn.EVENT:
         return {"code": "event", "facts": {"event": run.wait_event}}
+    if run.state == RunState.WAITING and run.waiting_on == WaitingOn.IN_FLIGHT:
+        return {"code": "computing", "facts": {}}
     return {"code": "running", "facts": {}}
 
 

@@ -4,6 +4,7 @@ Ports are imported beside it: ``from recovery.ports.http import HttpPort``.
 """
 
 from recovery.contract.approval import AtLeast, Signatures
+from recovery.contract.computes import ComputeContract, ComputeRequest, compute
 from recovery.contract.effects import EffectContract, EffectRequest, effect
 from recovery.contract.failures import FailureClass
 from recovery.contract.fields import (
@@ -31,6 +32,7 @@ from recovery.contract.runs import (
     RunContract,
     RunType,
     StateSchema,
+    StepComputed,
     StepOutcome,
     StepRun,
     StepSignal,
@@ -51,6 +53,8 @@ __all__ = [
     "Compensate",
     "Compensation",
     "Compute",
+    "ComputeContract",
+    "ComputeRequest",
     "Count",
     "EffectContract",
     "EffectRequest",
@@ -81,6 +85,7 @@ __all__ = [
     "Signatures",
     "Start",
     "StateSchema",
+    "StepComputed",
     "StepOutcome",
     "StepRun",
     "StepSignal",
@@ -89,6 +94,7 @@ __all__ = [
     "Transition",
     "UnknownBeforeResume",
     "Wait",
+    "compute",
     "days",
     "effect",
     "hours",

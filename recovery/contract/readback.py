@@ -85,8 +85,9 @@ class Readback:
     ``status(item)`` with ``pending`` and ``rejected``: their words for not done yet and for refused.
     ``made_at(item)``: when they made it. ``as_of(body)``: the time their answer speaks of.
     ``complete(body)``: whether the list is whole (no further page). ``result(item)``: what the step receives.
-    ``facts``: the rows. ``lag``: how far the answer may be behind. ``apart``: the least time between two "not
-    found" that count. ``backoff``: the pause between checks. ``timeout``: of one check.
+    ``callback(body)``: the record in a message that the other side sends by itself, None where it sends none; only
+    with ``proof`` "reference". ``facts``: the rows. ``lag``: how far the answer may be behind. ``apart``: the least
+    time between two "not found" that count. ``backoff``: the pause between checks. ``timeout``: of one check.
     """
 
     path: str
@@ -100,6 +101,7 @@ class Readback:
     made_at: Callable[[Any], str | None] | None
     as_of: Callable[[Any], str | None] | None
     complete: Callable[[Any], bool] | None
+    callback: Callable[[Any], Any] | None
     result: Callable[[Any], dict[str, Any]]
     facts: tuple[Fact, ...]
     lag: timedelta
@@ -160,6 +162,31 @@ class Readback:
         # Their answer speaks of as_of; a replica that is behind must not count as a look at now.
         seen = answer.ended_at if as_of is None else min(as_of, answer.ended_at)
         return ReadbackAnswer(claim, strength, rows, raw, seen, chosen, others, None, as_of)
+
+    def told(
+        self, body: bytes, params: BaseModel, key: str, *, sent: bytes, first_sent_at: datetime | None, at: datetime
+    ) -> ReadbackAnswer:
+        """Compare a message that they sent by themselves with what was meant and sent; pure.
+
+        ``body``: theirs. ``sent``: the exact bytes of ours. ``at``: when it was received. A message that cannot be
+        read, or speaks of another reference, says nothing.
+        """
+        raw = body.decode("utf-8", "replace")
+        try:
+            item = self.item_of(canonical.parse(body, nfc=False))
+            if item is None or self.reference is None or self.reference(item) != key:
+                return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, at, None, 0, "another_reference", None)
+            ours = canonical.parse(sent, nfc=False)
+            claim, strength, rows = self._judge(item, params, ours, key, first_sent_at)
+            return ReadbackAnswer(claim, strength, rows, raw, at, self.result(item), 0, None, None)
+        except (CanonicalError, LookupError, TypeError, ValueError, AttributeError):
+            return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, at, None, 0, "unreadable_message", None)
+
+    def item_of(self, parsed: Any) -> Any | None:
+        """The record in a parsed message, None where this contract hears none. Raises what an odd body makes of it."""
+        if self.callback is None or self.proof != BY_REFERENCE:
+            return None
+        return self.callback(parsed)
 
     def _none(self, answer: Answer, raw: str, error: str) -> ReadbackAnswer:
         return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, answer.ended_at, None, 0, error, None)
@@ -230,6 +257,8 @@ class Readback:
             yield 'proof must be "reference" or "facts"'
         if self.proof == BY_REFERENCE and self.reference is None:
             yield "proof by reference needs reference"
+        if self.callback is not None and self.proof != BY_REFERENCE:
+            yield "a callback is heard only with proof by reference"
         if not self.path.startswith("/"):
             yield 'path must start with "/"'
         if not self.facts:

@@ -16,6 +16,7 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.utils.module_loading import module_has_submodule
 
+from recovery.contract.computes import ComputeContract
 from recovery.contract.effects import EffectContract
 from recovery.contract.errors import UnknownOperation, UnknownRunType
 from recovery.contract.inspection import Finding, effect_findings, run_type_findings
@@ -45,6 +46,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._effects: dict[tuple[str, int], EffectContract] = {}
+        self._computes: dict[tuple[str, int], ComputeContract] = {}
         self._run_types: dict[tuple[str, int], RunType] = {}
         self._problems: list[Problem] = []
         self._found_in: dict[int, str] = {}
@@ -76,6 +78,8 @@ class Registry:
         for value in list(vars(module).values()):
             if isinstance(value, EffectContract):
                 self.add_effect(value, app)
+            elif isinstance(value, ComputeContract):
+                self.add_compute(value, app)
             elif isinstance(value, type) and issubclass(value, RunType) and value is not RunType:
                 self.add_run_type(value, app)
 
@@ -94,6 +98,21 @@ class Registry:
             self._twice(f"{contract.operation} v{contract.version}", other, app)
             return
         self._effects[identity] = contract
+
+    def add_compute(self, contract: ComputeContract, app: str) -> None:
+        """Register one computation; the same object again is nothing new."""
+        if self._known(contract, app):
+            return
+        subject = f"{contract.operation} v{contract.version}"
+        for field, text in contract.problems():
+            self._add(Finding("E002" if field in contract.missing else "E004", subject, field, text), app)
+        version: Any = contract.version
+        if not isinstance(version, int):
+            return
+        if (contract.operation, version) in self._computes:
+            self._twice(subject, self._found_in[id(self._computes[contract.operation, version])], app)
+            return
+        self._computes[contract.operation, version] = contract
 
     def add_run_type(self, cls: type[RunType], app: str) -> None:
         """Register one run type; the same class again is nothing new."""
@@ -131,6 +150,14 @@ class Registry:
         if found is None:
             told = operation if version is None else f"{operation} v{version}"
             raise UnknownOperation(f"no contract of {told} is declared", operation=operation, version=version)
+        return found
+
+    def compute_contract(self, operation: str, version: int | None = None) -> ComputeContract:
+        """The contract of a computation, the newest unless ``version`` is given. Raises UnknownOperation."""
+        found = self._computes.get(self._identity(self._computes, operation, version))
+        if found is None:
+            told = operation if version is None else f"{operation} v{version}"
+            raise UnknownOperation(f"no computation {told} is declared", operation=operation, version=version)
         return found
 
     def run_type(self, name: str, version: int | None = None) -> RunType:
@@ -177,6 +204,7 @@ _registry = Registry()
 
 discover = _registry.discover
 effect_contract = _registry.effect_contract
+compute_contract = _registry.compute_contract
 run_type = _registry.run_type
 effects = _registry.effects
 run_types = _registry.run_types

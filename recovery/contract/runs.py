@@ -23,7 +23,7 @@ from recovery.contract.declared import bare_schema, declared
 from recovery.contract.effects import MISSING, fields_of
 from recovery.contract.errors import CanonicalError, ParamsInvalid, UnknownSignal, UnknownStep
 from recovery.contract.transitions import Transition
-from runs.states import EffectState
+from runs.states import CallState, EffectState
 
 FIRST_STEP = "begin"
 
@@ -171,6 +171,22 @@ class StepOutcome:
     def succeeded(self) -> bool:
         """Whether it happened."""
         return self.state == EffectState.SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True)
+class StepComputed:
+    """What a computation came to: ``state`` is answered (with ``output``) or refused (with ``reason``)."""
+
+    state: CallState
+    operation: str
+    call: UUID
+    output: dict[str, Any] | None = None
+    reason: dict[str, Any] | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an output."""
+        return self.state == CallState.ANSWERED
 
 
 @dataclass(frozen=True, slots=True)

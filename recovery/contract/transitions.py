@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 if TYPE_CHECKING:
+    from recovery.contract.computes import ComputeRequest
     from recovery.contract.effects import EffectRequest
 
 StepRef = str | Callable[..., Any]
@@ -167,10 +168,10 @@ class Compute:
     contract's ``samples``.
     """
 
-    request: Any
+    request: ComputeRequest
     then: str
 
-    def __init__(self, request: Any, *, then: StepRef) -> None:
+    def __init__(self, request: ComputeRequest, *, then: StepRef) -> None:
         object.__setattr__(self, "request", request)
         object.__setattr__(self, "then", step_name(then))
 

@@ -14,11 +14,12 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from recovery import failpoints
-from recovery.contract import Fail, Finish, Perform, Wait, registry
+from recovery.contract import Compute, Fail, Finish, Perform, Wait, registry
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepSignal
 from recovery.engine import (
     cancel,
+    computing,
     endings,
     finish,
     intents,
@@ -149,6 +150,8 @@ class _Advance:
             return finish.expire(s)
         if m.pending is not None:
             return self._pending(m.pending)
+        if m.computing is not None:
+            return self._computed(computing.go(s))
         if m.waiting is not None:
             return self._waiting(m.waiting)
         return self._step(m.step, None)
@@ -241,11 +244,16 @@ class _Advance:
             return perform.perform(s, transition)
         if isinstance(transition, Wait):
             return self._wait(transition)
+        if isinstance(transition, Compute):
+            return self._computed(computing.begin(s, transition))
         if not isinstance(transition, Finish | Fail):
             raise stepping.StepRaised(step, "not_built", f"{type(transition).__name__} is not carried out yet\n")
         # Kept: what is still open may take its time, and the step has had its say.
         s.memory.ending = transition
         return finish.end(s, transition)
+
+    def _computed(self, came: str | computing.Delivered) -> str:
+        return came if isinstance(came, str) else self._step(came.then, came.given)
 
     def _wait(self, transition: Wait) -> str:
         s = self.s

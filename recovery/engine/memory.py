@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -42,6 +42,17 @@ class Waiting:
 
 
 @dataclass(slots=True)
+class Computing:
+    """A computation that the run waits for: its place among the run's, what was asked, who gets its output."""
+
+    place: int
+    operation: str
+    version: int
+    params: dict[str, Any]
+    then: str
+
+
+@dataclass(slots=True)
 class Memory:
     """The run as its steps left it. ``step`` is what is called next when nothing is pending or waited for.
 
@@ -57,6 +68,8 @@ class Memory:
     code: str = ""
     owner: str = ""
     ending: Finish | Fail | None = None
+    computing: Computing | None = None
+    calls: int = 0
 
     def remember_settled(self, effects: Iterable[Effect]) -> None:
         """Note effects whose outcome a step has seen."""
@@ -92,6 +105,8 @@ def seal(run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Map
         "pending": _pending(memory.pending),
         "waiting": _waiting(memory.waiting),
         "ending": _ending(memory.ending),
+        "computing": None if memory.computing is None else asdict(memory.computing),
+        "calls": memory.calls,
         "worker": _text(run["lease_owner"]),
         "done": memory.done,
         "settled": memory.settled,
@@ -124,6 +139,8 @@ def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
         code=content["versions"]["code"],
         owner=content.get("worker") or "",
         ending=_end_of(content.get("ending")),
+        computing=Computing(**content["computing"]) if content.get("computing") else None,
+        calls=content.get("calls", 0),
     )
     return restored, memory
 

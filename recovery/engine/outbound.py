@@ -162,6 +162,10 @@ def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> None:
     """
     stored = Attempt.objects.get(pk=attempt)
     changes = []
+    if stored.state in ATTEMPT_LIVE:
+        # A message of theirs settled the effect before this answer came; the attempt itself was answered.
+        ended = {"state": AttemptState.ANSWERED, "outcome": sent.outcome.as_json()}
+        changes.append(record.move("attempt", attempt, list(ATTEMPT_LIVE), ended, times={"ended_at": 0}))
     if stored.state == AttemptState.LOST:
         changes.append(
             record.move(

@@ -247,6 +247,11 @@ REASONS: Final[dict[str, Reason]] = {
     "not_started": _own(_("a worker to start it"), _("a worker takes it"), _("Recourse starts it."), True),
     "running": _own(_("nothing; it is being worked on"), _("the step is done"), _("Recourse goes on."), True),
     "timer": _own(_("a time"), _("it is {at}"), _("Recourse goes on at {at}."), True),
+    "computing": _own(
+        _("the answer of a computation"),
+        _("it is recorded"),
+        _("Recourse looks again when its limit is over."),
+    ),
     "event": Reason(
         _D,
         _("the event {event}"),

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import connections
 
 from recovery import failpoints
-from recovery.contract import Perform, Transition, Wait
+from recovery.contract import Compute, Perform, Transition, Wait
 from recovery.contract.errors import UnknownSignal, UnknownStep
 from recovery.contract.runs import RunType, StepRun
 from recovery.engine.memory import Memory
@@ -145,6 +145,8 @@ def _require_declared(run_type: RunType, transition: Transition) -> None:
     if isinstance(transition, Perform):
         named = [transition.then, *transition.on.values()]
         signals = list(transition.on)
+    elif isinstance(transition, Compute):
+        named = [transition.then]
     elif isinstance(transition, Wait):
         named = [transition.then]
         signals = [transition.event] if transition.event is not None else []

@@ -19,16 +19,19 @@ from django.db.models.functions import Now
 
 from recovery import bells
 from recovery.engine import approvals, workers
+from recovery.upkeep import notify
 from runs import clock, record
 from runs.errors import RunsError
-from runs.models import Attempt, Checkpoint, Effect, EffectLink, Run, Worker
+from runs.models import Attempt, Call, Checkpoint, Effect, EffectLink, Notice, Run, Worker
 from runs.record import DEAD_AFTER, Commit, Entry
 from runs.states import (
     ATTEMPT_LIVE,
     EFFECT_OPEN,
     RUN_ENDED,
+    CallState,
     EffectState,
     EventKind,
+    NoticeState,
     RunState,
     WaitingOn,
 )
@@ -36,7 +39,7 @@ from runs.states import (
 log = logging.getLogger("recourse.sweep")
 
 PAGE = 500
-RING_AGAIN = {"advance": 3.0, "dispatch": 3.0, "reconcile": 20.0, "lose": 3.0}
+RING_AGAIN = {"advance": 3.0, "dispatch": 3.0, "reconcile": 20.0, "lose": 3.0, "notify": 30.0, "ask": 3.0}
 """Seconds before the same row is rung again."""
 
 FURTHEST = 20 * PAGE
@@ -71,6 +74,8 @@ class Sweep:
             "links": lambda: self._links(now),
             "expired": lambda: approvals.expire_due(now, PAGE),
             "quorums": lambda: self._quorums(now),
+            "calls": lambda: self._calls(now),
+            "notices": lambda: self._notices(now),
         }
         counts = {name: _part(name, part) for name, part in parts.items()}
         self._forget()
@@ -126,6 +131,16 @@ class Sweep:
     def _to_check(self, now: datetime) -> int:
         due = Effect.objects.filter(next_check_at__lte=now).order_by("next_check_at")
         return self._ring_all("reconcile", due.values_list("pk"))
+
+    def _calls(self, now: datetime) -> int:
+        due = Call.objects.filter(state=CallState.READY, not_before__lte=now).order_by("not_before")
+        return self._ring_all("ask", due.values_list("pk"))
+
+    def _notices(self, now: datetime) -> int:
+        """What people are to be told: new rows for what was opened, and those whose time has come."""
+        notify.make(PAGE)
+        due = Notice.objects.filter(state=NoticeState.WAITING, due_at__lte=now).order_by("due_at")
+        return self._ring_all("notify", due.values_list("pk"))
 
     def _quorums(self, now: datetime) -> int:
         """Requests that people who came or went have made possible or impossible; looked at twice a minute."""

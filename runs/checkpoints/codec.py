@@ -42,7 +42,7 @@ class Unserialisable(ValueError):
 
 
 @lru_cache(maxsize=4)
-def _keyring(setting: str) -> dict[str, AESGCM]:
+def keyring(setting: str) -> dict[str, AESGCM]:
     ring: dict[str, AESGCM] = {}
     for part in setting.split(","):
         name, _, secret = part.strip().partition(":")
@@ -61,7 +61,7 @@ def encode(content: Mapping[str, Any]) -> bytes:
 
 def seal(content: Mapping[str, Any], *, workspace: UUID, run: UUID, seq: int) -> bytes:
     """``content`` encoded, compressed and sealed for its place, by the first key of RECOURSE_SEAL_KEYS."""
-    ring = _keyring(settings.RECOURSE_SEAL_KEYS)
+    ring = keyring(settings.RECOURSE_SEAL_KEYS)
     name, key = next(iter(ring.items()))
     nonce = os.urandom(12)
     packed = zstd.compress(encode(content), 3)
@@ -75,7 +75,7 @@ def unseal(blob: bytes, *, workspace: UUID, run: UUID, seq: int) -> dict[str, An
         raise Unreadable("not a checkpoint", run=str(run), seq=seq)
     end = 5 + blob[4]
     name = blob[5:end].decode("ascii", "replace")
-    key = _keyring(settings.RECOURSE_SEAL_KEYS).get(name)
+    key = keyring(settings.RECOURSE_SEAL_KEYS).get(name)
     if key is None:
         raise Unreadable(f"the sealing key {name!r} is not in RECOURSE_SEAL_KEYS", run=str(run), seq=seq, key=name)
     try:

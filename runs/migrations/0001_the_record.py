@@ -9,742 +9,1679 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
+        ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Capacity',
+            name="Capacity",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=80, unique=True)),
-                ('max_in_flight', models.PositiveIntegerField()),
-                ('in_flight', models.PositiveIntegerField(default=0)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=80, unique=True)),
+                ("max_in_flight", models.PositiveIntegerField()),
+                ("in_flight", models.PositiveIntegerField(default=0)),
             ],
         ),
         migrations.CreateModel(
-            name='Epoch',
+            name="Epoch",
             fields=[
-                ('id', models.PositiveIntegerField(primary_key=True, serialize=False)),
-                ('system_identifier', models.CharField(max_length=32)),
-                ('timeline', models.PositiveIntegerField()),
-                ('began_at', models.DateTimeField()),
+                ("id", models.PositiveIntegerField(primary_key=True, serialize=False)),
+                ("system_identifier", models.CharField(max_length=32)),
+                ("timeline", models.PositiveIntegerField()),
+                ("began_at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name='Workspace',
+            name="Workspace",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('slug', models.SlugField(unique=True)),
-                ('name', models.CharField(max_length=200)),
-                ('environment', models.CharField(choices=[('PRODUCTION', 'Production'), ('STAGING', 'Staging'), ('SANDBOX', 'Sandbox')], max_length=12)),
-                ('head_seq', models.BigIntegerField(default=0)),
-                ('head_hash', models.CharField(default='', max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("slug", models.SlugField(unique=True)),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "environment",
+                    models.CharField(
+                        choices=[("PRODUCTION", "Production"), ("STAGING", "Staging"), ("SANDBOX", "Sandbox")],
+                        max_length=12,
+                    ),
+                ),
+                ("head_seq", models.BigIntegerField(default=0)),
+                ("head_hash", models.CharField(default="", max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'permissions': [('see', 'See runs, effects, approvals and the inbox'), ('claim', 'Claim and release inbox items'), ('check', 'Check with a dependency, look again'), ('cancel', 'Cancel runs'), ('decide', 'Decide an unknown outcome'), ('sign', 'Sign or reject a request'), ('confirm', "Confirm another person's decision"), ('audit', 'Read the audit trail'), ('drill', 'Rehearse faults'), ('administer', 'Manage people, tokens and rules'), ('start', 'Start runs and send signals')],
+                "permissions": [
+                    ("see", "See runs, effects, approvals and the inbox"),
+                    ("claim", "Claim and release inbox items"),
+                    ("check", "Check with a dependency, look again"),
+                    ("cancel", "Cancel runs"),
+                    ("decide", "Decide an unknown outcome"),
+                    ("sign", "Sign or reject a request"),
+                    ("confirm", "Confirm another person's decision"),
+                    ("audit", "Read the audit trail"),
+                    ("drill", "Rehearse faults"),
+                    ("administer", "Manage people, tokens and rules"),
+                    ("start", "Start runs and send signals"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Person',
+            name="Person",
             fields=[
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('is_superuser', models.BooleanField(default=False, help_text='Designates that this user has all permissions without explicitly assigning them.', verbose_name='superuser status')),
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('email', models.EmailField(max_length=254, unique=True)),
-                ('name', models.CharField(max_length=200)),
-                ('owner', models.CharField(blank=True, default='', max_length=200)),
-                ('language', models.CharField(default='en', max_length=12)),
-                ('zone', models.CharField(default='UTC', max_length=64)),
-                ('theme', models.CharField(choices=[('system', 'as the device'), ('light', 'light'), ('dark', 'dark')], default='system', max_length=8)),
-                ('is_active', models.BooleanField(default=True)),
-                ('is_staff', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
-                ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
+                (
+                    "is_superuser",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates that this user has all permissions without explicitly assigning them.",
+                        verbose_name="superuser status",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("email", models.EmailField(max_length=254, unique=True)),
+                ("name", models.CharField(max_length=200)),
+                ("owner", models.CharField(blank=True, default="", max_length=200)),
+                ("language", models.CharField(default="en", max_length=12)),
+                ("zone", models.CharField(default="UTC", max_length=64)),
+                (
+                    "theme",
+                    models.CharField(
+                        choices=[("system", "as the device"), ("light", "light"), ("dark", "dark")],
+                        default="system",
+                        max_length=8,
+                    ),
+                ),
+                ("is_active", models.BooleanField(default=True)),
+                ("is_staff", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="The groups this user belongs to. A user will get all permissions granted to each of their groups.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.group",
+                        verbose_name="groups",
+                    ),
+                ),
+                (
+                    "user_permissions",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Specific permissions for this user.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.permission",
+                        verbose_name="user permissions",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='ClockShift',
+            name="ClockShift",
             fields=[
-                ('id', models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('shift', models.DurationField()),
+                ("id", models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("shift", models.DurationField()),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='clock_shift_one_row')],
+                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="clock_shift_one_row")],
             },
         ),
         migrations.CreateModel(
-            name='Dependency',
+            name="Dependency",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=80)),
-                ('base_url', models.URLField(max_length=500)),
-                ('credential', models.CharField(help_text='Alias of the credential, never its value.', max_length=80)),
-                ('capacity', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='dependencies', to='runs.capacity')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("base_url", models.URLField(max_length=500)),
+                ("credential", models.CharField(help_text="Alias of the credential, never its value.", max_length=80)),
+                (
+                    "capacity",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="dependencies", to="runs.capacity"
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Group',
+            name="Group",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('slug', models.SlugField(max_length=80)),
-                ('name', models.CharField(max_length=200)),
-                ('members', models.ManyToManyField(blank=True, related_name='recourse_groups', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("slug", models.SlugField(max_length=80)),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "members",
+                    models.ManyToManyField(blank=True, related_name="recourse_groups", to=settings.AUTH_USER_MODEL),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('type', models.CharField(max_length=120)),
-                ('type_version', models.PositiveIntegerField()),
-                ('contract_digest', models.CharField(max_length=64)),
-                ('title', models.CharField(max_length=300)),
-                ('goal', models.CharField(blank=True, max_length=500)),
-                ('principal', models.CharField(max_length=200)),
-                ('references', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=120), default=list)),
-                ('priority', models.SmallIntegerField(default=0)),
-                ('deadline', models.DateTimeField(null=True)),
-                ('state', models.CharField(choices=[('accepted', 'Accepted'), ('running', 'Running'), ('waiting', 'Waiting'), ('quarantined', 'Quarantined'), ('cancelling', 'Cancelling'), ('completed', 'Completed'), ('completed_unresolved', 'Completed Unresolved'), ('failed', 'Failed'), ('cancelled', 'Cancelled'), ('expired', 'Expired')], max_length=24)),
-                ('waiting_on', models.CharField(blank=True, choices=[('timer', 'Timer'), ('event', 'Event'), ('approval', 'Approval'), ('unknown', 'Unknown'), ('in_flight', 'In Flight'), ('dependency', 'Dependency'), ('person', 'Person'), ('version_missing', 'Version Missing')], max_length=24)),
-                ('wait_event', models.CharField(blank=True, max_length=120)),
-                ('wake_at', models.DateTimeField(null=True)),
-                ('step', models.CharField(blank=True, max_length=120)),
-                ('gate', models.JSONField(default=list)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('token', models.BigIntegerField(default=0)),
-                ('lease_owner', models.UUIDField(null=True)),
-                ('tries', models.PositiveSmallIntegerField(default=0)),
-                ('head_seq', models.PositiveIntegerField(default=0)),
-                ('head_hash', models.CharField(default='', max_length=64)),
-                ('checkpoint_seq', models.PositiveIntegerField(default=0)),
-                ('cancel_asked_at', models.DateTimeField(null=True)),
-                ('cancel_reason', models.TextField(blank=True)),
-                ('accepted_at', models.DateTimeField()),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('ended_how', models.JSONField(null=True)),
-                ('cancel_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('started_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("type", models.CharField(max_length=120)),
+                ("type_version", models.PositiveIntegerField()),
+                ("contract_digest", models.CharField(max_length=64)),
+                ("title", models.CharField(max_length=300)),
+                ("goal", models.CharField(blank=True, max_length=500)),
+                ("principal", models.CharField(max_length=200)),
+                (
+                    "references",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=120), default=list
+                    ),
+                ),
+                ("priority", models.SmallIntegerField(default=0)),
+                ("deadline", models.DateTimeField(null=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("accepted", "Accepted"),
+                            ("running", "Running"),
+                            ("waiting", "Waiting"),
+                            ("quarantined", "Quarantined"),
+                            ("cancelling", "Cancelling"),
+                            ("completed", "Completed"),
+                            ("completed_unresolved", "Completed Unresolved"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                            ("expired", "Expired"),
+                        ],
+                        max_length=24,
+                    ),
+                ),
+                (
+                    "waiting_on",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("timer", "Timer"),
+                            ("event", "Event"),
+                            ("approval", "Approval"),
+                            ("unknown", "Unknown"),
+                            ("in_flight", "In Flight"),
+                            ("dependency", "Dependency"),
+                            ("person", "Person"),
+                            ("version_missing", "Version Missing"),
+                        ],
+                        max_length=24,
+                    ),
+                ),
+                ("wait_event", models.CharField(blank=True, max_length=120)),
+                ("wake_at", models.DateTimeField(null=True)),
+                ("step", models.CharField(blank=True, max_length=120)),
+                ("gate", models.JSONField(default=list)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("token", models.BigIntegerField(default=0)),
+                ("lease_owner", models.UUIDField(null=True)),
+                ("tries", models.PositiveSmallIntegerField(default=0)),
+                ("head_seq", models.PositiveIntegerField(default=0)),
+                ("head_hash", models.CharField(default="", max_length=64)),
+                ("checkpoint_seq", models.PositiveIntegerField(default=0)),
+                ("cancel_asked_at", models.DateTimeField(null=True)),
+                ("cancel_reason", models.TextField(blank=True)),
+                ("accepted_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("ended_how", models.JSONField(null=True)),
+                (
+                    "cancel_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "started_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Effect',
+            name="Effect",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('ordinal', models.PositiveIntegerField()),
-                ('operation', models.CharField(max_length=120)),
-                ('contract_version', models.PositiveIntegerField()),
-                ('contract_digest', models.CharField(max_length=64)),
-                ('target', models.CharField(max_length=300)),
-                ('params', models.JSONField()),
-                ('key', models.CharField(max_length=255)),
-                ('generation', models.PositiveIntegerField(default=1)),
-                ('sent_key', models.CharField(max_length=255)),
-                ('intent_digest', models.CharField(max_length=64)),
-                ('revision', models.PositiveIntegerField(default=1)),
-                ('state', models.CharField(choices=[('awaiting_approval', 'Awaiting Approval'), ('ready', 'Ready'), ('in_flight', 'In Flight'), ('accepted', 'Accepted'), ('unknown', 'Unknown'), ('partial', 'Partial'), ('disputed', 'Disputed'), ('succeeded', 'Succeeded'), ('rejected', 'Rejected'), ('declined', 'Declined'), ('not_applied', 'Not Applied'), ('cancelled', 'Cancelled'), ('expired', 'Expired')], max_length=24)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('request', models.JSONField()),
-                ('body', models.TextField()),
-                ('describe', models.CharField(max_length=300)),
-                ('stake', models.JSONField(null=True)),
-                ('irreversible', models.TextField(blank=True)),
-                ('inline', models.BooleanField(default=False)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('checks', models.PositiveSmallIntegerField(default=0)),
-                ('not_before', models.DateTimeField(null=True)),
-                ('next_check_at', models.DateTimeField(null=True)),
-                ('deadline', models.DateTimeField()),
-                ('unknown_since', models.DateTimeField(null=True)),
-                ('review_at', models.DateTimeField(null=True)),
-                ('result', models.JSONField(null=True)),
-                ('reason', models.JSONField(null=True)),
-                ('decision', models.JSONField(null=True)),
-                ('requested_at', models.DateTimeField()),
-                ('settled_at', models.DateTimeField(null=True)),
-                ('dependency', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='effects', to='runs.dependency')),
-                ('group', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.group')),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='effects', to='runs.run')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("ordinal", models.PositiveIntegerField()),
+                ("operation", models.CharField(max_length=120)),
+                ("contract_version", models.PositiveIntegerField()),
+                ("contract_digest", models.CharField(max_length=64)),
+                ("target", models.CharField(max_length=300)),
+                ("params", models.JSONField()),
+                ("key", models.CharField(max_length=255)),
+                ("generation", models.PositiveIntegerField(default=1)),
+                ("sent_key", models.CharField(max_length=255)),
+                ("intent_digest", models.CharField(max_length=64)),
+                ("revision", models.PositiveIntegerField(default=1)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("awaiting_approval", "Awaiting Approval"),
+                            ("ready", "Ready"),
+                            ("in_flight", "In Flight"),
+                            ("accepted", "Accepted"),
+                            ("unknown", "Unknown"),
+                            ("partial", "Partial"),
+                            ("disputed", "Disputed"),
+                            ("succeeded", "Succeeded"),
+                            ("rejected", "Rejected"),
+                            ("declined", "Declined"),
+                            ("not_applied", "Not Applied"),
+                            ("cancelled", "Cancelled"),
+                            ("expired", "Expired"),
+                        ],
+                        max_length=24,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("request", models.JSONField()),
+                ("body", models.TextField()),
+                ("describe", models.CharField(max_length=300)),
+                ("stake", models.JSONField(null=True)),
+                ("irreversible", models.TextField(blank=True)),
+                ("inline", models.BooleanField(default=False)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("checks", models.PositiveSmallIntegerField(default=0)),
+                ("not_before", models.DateTimeField(null=True)),
+                ("next_check_at", models.DateTimeField(null=True)),
+                ("deadline", models.DateTimeField()),
+                ("unknown_since", models.DateTimeField(null=True)),
+                ("review_at", models.DateTimeField(null=True)),
+                ("result", models.JSONField(null=True)),
+                ("reason", models.JSONField(null=True)),
+                ("decision", models.JSONField(null=True)),
+                ("requested_at", models.DateTimeField()),
+                ("settled_at", models.DateTimeField(null=True)),
+                (
+                    "dependency",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="effects",
+                        to="runs.dependency",
+                    ),
+                ),
+                (
+                    "group",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.group",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="effects",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Attempt',
+            name="Attempt",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('n', models.PositiveSmallIntegerField()),
-                ('state', models.CharField(choices=[('committed', 'Committed'), ('claimed', 'Claimed'), ('answered', 'Answered'), ('lost', 'Lost'), ('not_sent', 'Not Sent'), ('late', 'Late')], max_length=12)),
-                ('token', models.BigIntegerField()),
-                ('worker', models.UUIDField()),
-                ('committed_at', models.DateTimeField()),
-                ('claimed_at', models.DateTimeField(null=True)),
-                ('expires_at', models.DateTimeField(help_text='After this the sweep takes it for lost.')),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('outcome', models.JSONField(null=True)),
-                ('effect', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='attempt_set', to='runs.effect')),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.run')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("n", models.PositiveSmallIntegerField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("committed", "Committed"),
+                            ("claimed", "Claimed"),
+                            ("answered", "Answered"),
+                            ("lost", "Lost"),
+                            ("not_sent", "Not Sent"),
+                            ("late", "Late"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("token", models.BigIntegerField()),
+                ("worker", models.UUIDField()),
+                ("committed_at", models.DateTimeField()),
+                ("claimed_at", models.DateTimeField(null=True)),
+                ("expires_at", models.DateTimeField(help_text="After this the sweep takes it for lost.")),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("outcome", models.JSONField(null=True)),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="attempt_set",
+                        to="runs.effect",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Approval',
+            name="Approval",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('revision', models.PositiveIntegerField()),
-                ('digest', models.CharField(max_length=64)),
-                ('fields', models.JSONField()),
-                ('body', models.TextField()),
-                ('state', models.CharField(choices=[('pending', 'Pending'), ('granted', 'Granted'), ('rejected', 'Rejected'), ('expired', 'Expired'), ('superseded', 'Superseded'), ('revoked', 'Revoked'), ('consumed', 'Consumed'), ('unsatisfiable', 'Unsatisfiable')], max_length=16)),
-                ('needed', models.PositiveSmallIntegerField()),
-                ('editors', models.JSONField(default=list, help_text='Ids of people whose signal changed an earlier revision.')),
-                ('precondition', models.JSONField(default=dict)),
-                ('epoch', models.PositiveIntegerField()),
-                ('asked_at', models.DateTimeField()),
-                ('approve_by', models.DateTimeField()),
-                ('execute_within', models.PositiveIntegerField()),
-                ('granted_at', models.DateTimeField(null=True)),
-                ('execute_by', models.DateTimeField(null=True)),
-                ('consumed_at', models.DateTimeField(null=True)),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('reason', models.JSONField(null=True)),
-                ('requester', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('effect', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='approvals', to='runs.effect')),
-                ('group', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.group')),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.run')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("revision", models.PositiveIntegerField()),
+                ("digest", models.CharField(max_length=64)),
+                ("fields", models.JSONField()),
+                ("body", models.TextField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Pending"),
+                            ("granted", "Granted"),
+                            ("rejected", "Rejected"),
+                            ("expired", "Expired"),
+                            ("superseded", "Superseded"),
+                            ("revoked", "Revoked"),
+                            ("consumed", "Consumed"),
+                            ("unsatisfiable", "Unsatisfiable"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("needed", models.PositiveSmallIntegerField()),
+                (
+                    "editors",
+                    models.JSONField(default=list, help_text="Ids of people whose signal changed an earlier revision."),
+                ),
+                ("precondition", models.JSONField(default=dict)),
+                ("epoch", models.PositiveIntegerField()),
+                ("asked_at", models.DateTimeField()),
+                ("approve_by", models.DateTimeField()),
+                ("execute_within", models.PositiveIntegerField()),
+                ("granted_at", models.DateTimeField(null=True)),
+                ("execute_by", models.DateTimeField(null=True)),
+                ("consumed_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("reason", models.JSONField(null=True)),
+                (
+                    "requester",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="approvals",
+                        to="runs.effect",
+                    ),
+                ),
+                (
+                    "group",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.group"
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Transition',
+            name="Transition",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('thing', models.CharField(max_length=20)),
-                ('source', models.CharField(blank=True, max_length=24)),
-                ('target', models.CharField(max_length=24)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("thing", models.CharField(max_length=20)),
+                ("source", models.CharField(blank=True, max_length=24)),
+                ("target", models.CharField(max_length=24)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('thing', 'source', 'target'), name='transition_once')],
+                "constraints": [models.UniqueConstraint(fields=("thing", "source", "target"), name="transition_once")],
             },
         ),
         migrations.CreateModel(
-            name='Verdict',
+            name="Verdict",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('effect_version', models.PositiveIntegerField()),
-                ('says', models.CharField(choices=[('happened', 'Happened'), ('did_not_happen', 'Did Not Happen'), ('in_part', 'In Part')], max_length=16)),
-                ('state', models.CharField(choices=[('proposed', 'Proposed'), ('recorded', 'Recorded'), ('refused', 'Refused')], max_length=12)),
-                ('reason', models.TextField()),
-                ('evidence', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list)),
-                ('digest', models.CharField(max_length=64)),
-                ('at', models.DateTimeField()),
-                ('confirm_reason', models.TextField(blank=True)),
-                ('confirmed_at', models.DateTimeField(null=True)),
-                ('confirmed_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('effect', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='verdicts', to='runs.effect')),
-                ('person', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.run')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("effect_version", models.PositiveIntegerField()),
+                (
+                    "says",
+                    models.CharField(
+                        choices=[
+                            ("happened", "Happened"),
+                            ("did_not_happen", "Did Not Happen"),
+                            ("in_part", "In Part"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("proposed", "Proposed"), ("recorded", "Recorded"), ("refused", "Refused")],
+                        max_length=12,
+                    ),
+                ),
+                ("reason", models.TextField()),
+                ("evidence", django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list)),
+                ("digest", models.CharField(max_length=64)),
+                ("at", models.DateTimeField()),
+                ("confirm_reason", models.TextField(blank=True)),
+                ("confirmed_at", models.DateTimeField(null=True)),
+                (
+                    "confirmed_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="verdicts",
+                        to="runs.effect",
+                    ),
+                ),
+                (
+                    "person",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Worker',
+            name="Worker",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('pool', models.CharField(max_length=20)),
-                ('host', models.CharField(max_length=200)),
-                ('pid', models.PositiveIntegerField()),
-                ('code', models.CharField(help_text='Version of the code it runs.', max_length=64)),
-                ('started_at', models.DateTimeField()),
-                ('seen_at', models.DateTimeField()),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("pool", models.CharField(max_length=20)),
+                ("host", models.CharField(max_length=200)),
+                ("pid", models.PositiveIntegerField()),
+                ("code", models.CharField(help_text="Version of the code it runs.", max_length=64)),
+                ("started_at", models.DateTimeField()),
+                ("seen_at", models.DateTimeField()),
             ],
             options={
-                'indexes': [models.Index(fields=['seen_at'], name='worker_seen')],
+                "indexes": [models.Index(fields=["seen_at"], name="worker_seen")],
             },
         ),
         migrations.CreateModel(
-            name='Signature',
+            name="Signature",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('state', models.CharField(choices=[('signed', 'Signed'), ('rejected', 'Rejected'), ('withdrawn', 'Withdrawn')], max_length=12)),
-                ('reason', models.TextField()),
-                ('saw', models.JSONField()),
-                ('at', models.DateTimeField()),
-                ('withdrawn_at', models.DateTimeField(null=True)),
-                ('approval', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='signatures', to='runs.approval')),
-                ('person', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("signed", "Signed"), ("rejected", "Rejected"), ("withdrawn", "Withdrawn")],
+                        max_length=12,
+                    ),
+                ),
+                ("reason", models.TextField()),
+                ("saw", models.JSONField()),
+                ("at", models.DateTimeField()),
+                ("withdrawn_at", models.DateTimeField(null=True)),
+                (
+                    "approval",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="signatures",
+                        to="runs.approval",
+                    ),
+                ),
+                (
+                    "person",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Signal',
+            name="Signal",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=120)),
-                ('payload', models.JSONField()),
-                ('received_at', models.DateTimeField()),
-                ('consumed_at', models.DateTimeField(null=True)),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='signals', to='runs.run')),
-                ('sender', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=120)),
+                ("payload", models.JSONField()),
+                ("received_at", models.DateTimeField()),
+                ("consumed_at", models.DateTimeField(null=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="signals",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "sender",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Review',
+            name="Review",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('outcome_unknown', 'Outcome Unknown'), ('evidence_disagrees', 'Evidence Disagrees'), ('partial_outcome', 'Partial Outcome'), ('signatures_needed', 'Signatures Needed'), ('confirm_decision', 'Confirm Decision'), ('resumption', 'Resumption'), ('quarantined', 'Quarantined')], max_length=24)),
-                ('subject', models.UUIDField(help_text='Id of the run, effect, approval or verdict it is about.')),
-                ('state', models.CharField(choices=[('open', 'Open'), ('closed', 'Closed')], max_length=8)),
-                ('severity', models.CharField(choices=[('high', 'High'), ('normal', 'Normal')], max_length=8)),
-                ('why', models.JSONField(default=dict)),
-                ('opened_at', models.DateTimeField()),
-                ('due_at', models.DateTimeField()),
-                ('claimed_at', models.DateTimeField(null=True)),
-                ('closed_at', models.DateTimeField(null=True)),
-                ('approval', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.approval')),
-                ('claimed_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('effect', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='reviews', to='runs.effect')),
-                ('group', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.group')),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='reviews', to='runs.run')),
-                ('verdict', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.verdict')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("outcome_unknown", "Outcome Unknown"),
+                            ("evidence_disagrees", "Evidence Disagrees"),
+                            ("partial_outcome", "Partial Outcome"),
+                            ("signatures_needed", "Signatures Needed"),
+                            ("confirm_decision", "Confirm Decision"),
+                            ("resumption", "Resumption"),
+                            ("quarantined", "Quarantined"),
+                        ],
+                        max_length=24,
+                    ),
+                ),
+                ("subject", models.UUIDField(help_text="Id of the run, effect, approval or verdict it is about.")),
+                ("state", models.CharField(choices=[("open", "Open"), ("closed", "Closed")], max_length=8)),
+                ("severity", models.CharField(choices=[("high", "High"), ("normal", "Normal")], max_length=8)),
+                ("why", models.JSONField(default=dict)),
+                ("opened_at", models.DateTimeField()),
+                ("due_at", models.DateTimeField()),
+                ("claimed_at", models.DateTimeField(null=True)),
+                ("closed_at", models.DateTimeField(null=True)),
+                (
+                    "approval",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.approval",
+                    ),
+                ),
+                (
+                    "claimed_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="reviews",
+                        to="runs.effect",
+                    ),
+                ),
+                (
+                    "group",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.group",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="reviews",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "verdict",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.verdict",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Evidence',
+            name="Evidence",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('answer', 'Answer'), ('readback', 'Readback'), ('callback', 'Callback'), ('statement', 'Statement')], max_length=12)),
-                ('strength', models.CharField(choices=[('proves', 'Proves'), ('agrees', 'Agrees'), ('word', 'Word'), ('contradicts', 'Contradicts'), ('none', 'None')], max_length=12)),
-                ('claim', models.CharField(choices=[('happened', 'Happened'), ('not_found', 'Not Found'), ('pending', 'Pending'), ('rejected', 'Rejected'), ('in_part', 'In Part'), ('unavailable', 'Unavailable')], max_length=12)),
-                ('facts', models.JSONField(default=list)),
-                ('detail', models.JSONField(default=dict)),
-                ('raw', models.TextField(blank=True)),
-                ('digest', models.CharField(max_length=64)),
-                ('observed_at', models.DateTimeField()),
-                ('received_at', models.DateTimeField()),
-                ('attempt', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.attempt')),
-                ('effect', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='evidence', to='runs.effect')),
-                ('person', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.run')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("answer", "Answer"),
+                            ("readback", "Readback"),
+                            ("callback", "Callback"),
+                            ("statement", "Statement"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "strength",
+                    models.CharField(
+                        choices=[
+                            ("proves", "Proves"),
+                            ("agrees", "Agrees"),
+                            ("word", "Word"),
+                            ("contradicts", "Contradicts"),
+                            ("none", "None"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "claim",
+                    models.CharField(
+                        choices=[
+                            ("happened", "Happened"),
+                            ("not_found", "Not Found"),
+                            ("pending", "Pending"),
+                            ("rejected", "Rejected"),
+                            ("in_part", "In Part"),
+                            ("unavailable", "Unavailable"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("facts", models.JSONField(default=list)),
+                ("detail", models.JSONField(default=dict)),
+                ("raw", models.TextField(blank=True)),
+                ("digest", models.CharField(max_length=64)),
+                ("observed_at", models.DateTimeField()),
+                ("received_at", models.DateTimeField()),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.attempt",
+                    ),
+                ),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="evidence",
+                        to="runs.effect",
+                    ),
+                ),
+                (
+                    "person",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'evidence',
+                "verbose_name_plural": "evidence",
             },
         ),
         migrations.CreateModel(
-            name='Event',
+            name="Event",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('seq', models.PositiveIntegerField()),
-                ('kind', models.CharField(max_length=40)),
-                ('at', models.DateTimeField()),
-                ('text', models.TextField()),
-                ('hash', models.CharField(max_length=64)),
-                ('actor', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='events', to='runs.run')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("seq", models.PositiveIntegerField()),
+                ("kind", models.CharField(max_length=40)),
+                ("at", models.DateTimeField()),
+                ("text", models.TextField()),
+                ("hash", models.CharField(max_length=64)),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="events",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='EffectLink',
+            name="EffectLink",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('effect', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='links', to='runs.effect')),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='links', to='runs.run')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="links",
+                        to="runs.effect",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="links",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Checkpoint',
+            name="Checkpoint",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('seq', models.PositiveIntegerField()),
-                ('why', models.CharField(max_length=60)),
-                ('schema', models.PositiveSmallIntegerField()),
-                ('sealed', models.BinaryField()),
-                ('digest', models.CharField(help_text='SHA-256 of the sealed bytes.', max_length=64)),
-                ('size', models.PositiveIntegerField()),
-                ('at', models.DateTimeField()),
-                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='checkpoints', to='runs.run')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("seq", models.PositiveIntegerField()),
+                ("why", models.CharField(max_length=60)),
+                ("schema", models.PositiveSmallIntegerField()),
+                ("sealed", models.BinaryField()),
+                ("digest", models.CharField(help_text="SHA-256 of the sealed bytes.", max_length=64)),
+                ("size", models.PositiveIntegerField()),
+                ("at", models.DateTimeField()),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="checkpoints",
+                        to="runs.run",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='ApiToken',
+            name="ApiToken",
             fields=[
-                ('id', models.UUIDField(default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False)),
-                ('label', models.CharField(max_length=100)),
-                ('digest', models.CharField(max_length=64, unique=True)),
-                ('scopes', models.JSONField(default=list)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('expires_at', models.DateTimeField()),
-                ('last_used_at', models.DateTimeField(null=True)),
-                ('person', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=runs.models.base.new_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("label", models.CharField(max_length=100)),
+                ("digest", models.CharField(max_length=64, unique=True)),
+                ("scopes", models.JSONField(default=list)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField()),
+                ("last_used_at", models.DateTimeField(null=True)),
+                (
+                    "person",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="tokens", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Action',
+            name="Action",
             fields=[
-                ('pk', models.CompositePrimaryKey('workspace_id', 'actor_id', 'route', 'id', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('route', models.CharField(max_length=80)),
-                ('id', models.UUIDField()),
-                ('digest', models.CharField(max_length=64)),
-                ('result', models.JSONField()),
-                ('at', models.DateTimeField()),
-                ('actor', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace')),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "workspace_id",
+                        "actor_id",
+                        "route",
+                        "id",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("route", models.CharField(max_length=80)),
+                ("id", models.UUIDField()),
+                ("digest", models.CharField(max_length=64)),
+                ("result", models.JSONField()),
+                ("at", models.DateTimeField()),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.workspace",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='WorkspaceGroupPermission',
+            name="WorkspaceGroupPermission",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('content_object', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='runs.workspace')),
-                ('group', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='auth.group')),
-                ('permission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='auth.permission')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("content_object", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="runs.workspace")),
+                ("group", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="auth.group")),
+                ("permission", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="auth.permission")),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='WorkspaceUserPermission',
+            name="WorkspaceUserPermission",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('content_object', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='runs.workspace')),
-                ('permission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='auth.permission')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("content_object", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="runs.workspace")),
+                ("permission", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="auth.permission")),
+                ("user", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.AddIndex(
-            model_name='verdict',
-            index=models.Index(fields=['effect', 'id'], name='verdict_of_effect'),
+            model_name="verdict",
+            index=models.Index(fields=["effect", "id"], name="verdict_of_effect"),
         ),
         migrations.AddConstraint(
-            model_name='verdict',
-            constraint=models.UniqueConstraint(fields=('workspace', 'id'), name='verdict_workspace_id'),
+            model_name="verdict",
+            constraint=models.UniqueConstraint(fields=("workspace", "id"), name="verdict_workspace_id"),
         ),
         migrations.AddConstraint(
-            model_name='verdict',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'proposed')), fields=('effect',), name='verdict_one_proposed'),
+            model_name="verdict",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state", "proposed")), fields=("effect",), name="verdict_one_proposed"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='verdict',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['proposed', 'recorded', 'refused'])), name='verdict_state_known'),
+            model_name="verdict",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["proposed", "recorded", "refused"])), name="verdict_state_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='verdict',
-            constraint=models.CheckConstraint(condition=models.Q(('confirmed_by__isnull', True), models.Q(('confirmed_by', models.F('person')), _negated=True), _connector='OR'), name='verdict_two_people'),
+            model_name="verdict",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("confirmed_by__isnull", True),
+                    models.Q(("confirmed_by", models.F("person")), _negated=True),
+                    _connector="OR",
+                ),
+                name="verdict_two_people",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='verdict',
-            constraint=runs.constraints.SameWorkspace(field='effect', name='verdict_same_workspace'),
+            model_name="verdict",
+            constraint=runs.constraints.SameWorkspace(field="effect", name="verdict_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='signature',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'withdrawn'), _negated=True), fields=('approval', 'person'), name='signature_once'),
+            model_name="signature",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state", "withdrawn"), _negated=True),
+                fields=("approval", "person"),
+                name="signature_once",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='signature',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['signed', 'rejected', 'withdrawn'])), name='signature_state_known'),
+            model_name="signature",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["signed", "rejected", "withdrawn"])), name="signature_state_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='signature',
-            constraint=runs.constraints.SameWorkspace(field='approval', name='signature_same_workspace'),
+            model_name="signature",
+            constraint=runs.constraints.SameWorkspace(field="approval", name="signature_same_workspace"),
         ),
         migrations.AddIndex(
-            model_name='signal',
-            index=models.Index(condition=models.Q(('consumed_at__isnull', True)), fields=['run', 'id'], name='signal_waiting'),
+            model_name="signal",
+            index=models.Index(
+                condition=models.Q(("consumed_at__isnull", True)), fields=["run", "id"], name="signal_waiting"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='signal',
-            constraint=runs.constraints.SameWorkspace(field='run', name='signal_same_workspace'),
+            model_name="signal",
+            constraint=runs.constraints.SameWorkspace(field="run", name="signal_same_workspace"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['workspace', 'state', '-id'], name='run_by_state'),
+            model_name="run",
+            index=models.Index(fields=["workspace", "state", "-id"], name="run_by_state"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['workspace', 'type', '-id'], name='run_by_type'),
+            model_name="run",
+            index=models.Index(fields=["workspace", "type", "-id"], name="run_by_type"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('wake_at__isnull', False)), fields=['wake_at'], name='run_due'),
+            model_name="run",
+            index=models.Index(condition=models.Q(("wake_at__isnull", False)), fields=["wake_at"], name="run_due"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('lease_owner__isnull', False)), fields=['lease_owner'], name='run_leased'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("lease_owner__isnull", False)), fields=["lease_owner"], name="run_leased"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(fields=('workspace', 'id'), name='run_workspace_id'),
+            model_name="run",
+            constraint=models.UniqueConstraint(fields=("workspace", "id"), name="run_workspace_id"),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['accepted', 'running', 'waiting', 'quarantined', 'cancelling', 'completed', 'completed_unresolved', 'failed', 'cancelled', 'expired'])), name='run_state_known'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "accepted",
+                            "running",
+                            "waiting",
+                            "quarantined",
+                            "cancelling",
+                            "completed",
+                            "completed_unresolved",
+                            "failed",
+                            "cancelled",
+                            "expired",
+                        ],
+                    )
+                ),
+                name="run_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('state__in', ['cancelled', 'completed', 'completed_unresolved', 'expired', 'failed'])), models.Q(models.Q(('state__in', ['cancelled', 'completed', 'completed_unresolved', 'expired', 'failed']), _negated=True), ('ended_at__isnull', True)), _connector='OR'), name='run_ended_at_iff_ended'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("ended_at__isnull", False),
+                        ("state__in", ["cancelled", "completed", "completed_unresolved", "expired", "failed"]),
+                    ),
+                    models.Q(
+                        models.Q(
+                            ("state__in", ["cancelled", "completed", "completed_unresolved", "expired", "failed"]),
+                            _negated=True,
+                        ),
+                        ("ended_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="run_ended_at_iff_ended",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'waiting'), models.Q(('waiting_on', ''), _negated=True)), models.Q(('state', 'waiting'), _negated=True), _connector='OR'), name='run_waiting_says_on_what'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "waiting"), models.Q(("waiting_on", ""), _negated=True)),
+                    models.Q(("state", "waiting"), _negated=True),
+                    _connector="OR",
+                ),
+                name="run_waiting_says_on_what",
+            ),
         ),
         migrations.AddIndex(
-            model_name='review',
-            index=models.Index(condition=models.Q(('state', 'open')), fields=['workspace', 'due_at', 'id'], name='review_open'),
+            model_name="review",
+            index=models.Index(
+                condition=models.Q(("state", "open")), fields=["workspace", "due_at", "id"], name="review_open"
+            ),
         ),
         migrations.AddIndex(
-            model_name='review',
-            index=models.Index(fields=['run'], name='review_of_run'),
+            model_name="review",
+            index=models.Index(fields=["run"], name="review_of_run"),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'open')), fields=('kind', 'subject'), name='review_one_open'),
+            model_name="review",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state", "open")), fields=("kind", "subject"), name="review_one_open"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['open', 'closed'])), name='review_state_known'),
+            model_name="review",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["open", "closed"])), name="review_state_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['outcome_unknown', 'evidence_disagrees', 'partial_outcome', 'signatures_needed', 'confirm_decision', 'resumption', 'quarantined'])), name='review_kind_known'),
+            model_name="review",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            "outcome_unknown",
+                            "evidence_disagrees",
+                            "partial_outcome",
+                            "signatures_needed",
+                            "confirm_decision",
+                            "resumption",
+                            "quarantined",
+                        ],
+                    )
+                ),
+                name="review_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', False), ('state', 'closed')), models.Q(('closed_at__isnull', True), ('state', 'open')), _connector='OR'), name='review_closed_at_iff_closed'),
+            model_name="review",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("closed_at__isnull", False), ("state", "closed")),
+                    models.Q(("closed_at__isnull", True), ("state", "open")),
+                    _connector="OR",
+                ),
+                name="review_closed_at_iff_closed",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=runs.constraints.SameWorkspace(field='run', name='review_run_same_workspace'),
+            model_name="review",
+            constraint=runs.constraints.SameWorkspace(field="run", name="review_run_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=runs.constraints.SameWorkspace(field='effect', name='review_effect_same_workspace'),
+            model_name="review",
+            constraint=runs.constraints.SameWorkspace(field="effect", name="review_effect_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='group',
-            constraint=models.UniqueConstraint(fields=('workspace', 'slug'), name='group_slug_once'),
+            model_name="group",
+            constraint=models.UniqueConstraint(fields=("workspace", "slug"), name="group_slug_once"),
         ),
         migrations.AddConstraint(
-            model_name='group',
-            constraint=models.UniqueConstraint(fields=('workspace', 'id'), name='group_workspace_id'),
+            model_name="group",
+            constraint=models.UniqueConstraint(fields=("workspace", "id"), name="group_workspace_id"),
         ),
         migrations.AddIndex(
-            model_name='evidence',
-            index=models.Index(fields=['effect', 'id'], name='evidence_of_effect'),
+            model_name="evidence",
+            index=models.Index(fields=["effect", "id"], name="evidence_of_effect"),
         ),
         migrations.AddConstraint(
-            model_name='evidence',
-            constraint=runs.constraints.SameWorkspace(field='effect', name='evidence_same_workspace'),
+            model_name="evidence",
+            constraint=runs.constraints.SameWorkspace(field="effect", name="evidence_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='event',
-            constraint=models.UniqueConstraint(condition=models.Q(('run__isnull', False)), fields=('run', 'seq'), name='event_run_seq'),
+            model_name="event",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("run__isnull", False)), fields=("run", "seq"), name="event_run_seq"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='event',
-            constraint=models.UniqueConstraint(condition=models.Q(('run__isnull', True)), fields=('workspace', 'seq'), name='event_workspace_seq'),
+            model_name="event",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("run__isnull", True)), fields=("workspace", "seq"), name="event_workspace_seq"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='event',
-            constraint=runs.constraints.SameWorkspace(field='run', name='event_same_workspace'),
+            model_name="event",
+            constraint=runs.constraints.SameWorkspace(field="run", name="event_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='effectlink',
-            constraint=models.UniqueConstraint(fields=('run', 'effect'), name='effect_link_once'),
+            model_name="effectlink",
+            constraint=models.UniqueConstraint(fields=("run", "effect"), name="effect_link_once"),
         ),
         migrations.AddConstraint(
-            model_name='effectlink',
-            constraint=runs.constraints.SameWorkspace(field='run', name='effect_link_run_same_workspace'),
+            model_name="effectlink",
+            constraint=runs.constraints.SameWorkspace(field="run", name="effect_link_run_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='effectlink',
-            constraint=runs.constraints.SameWorkspace(field='effect', name='effect_link_effect_same_workspace'),
+            model_name="effectlink",
+            constraint=runs.constraints.SameWorkspace(field="effect", name="effect_link_effect_same_workspace"),
         ),
         migrations.AddIndex(
-            model_name='effect',
-            index=models.Index(condition=models.Q(('state', 'ready')), fields=['not_before'], name='effect_ready'),
+            model_name="effect",
+            index=models.Index(condition=models.Q(("state", "ready")), fields=["not_before"], name="effect_ready"),
         ),
         migrations.AddIndex(
-            model_name='effect',
-            index=models.Index(condition=models.Q(('next_check_at__isnull', False)), fields=['next_check_at'], name='effect_to_check'),
+            model_name="effect",
+            index=models.Index(
+                condition=models.Q(("next_check_at__isnull", False)), fields=["next_check_at"], name="effect_to_check"
+            ),
         ),
         migrations.AddIndex(
-            model_name='effect',
-            index=models.Index(condition=models.Q(('state__in', ['unknown', 'accepted'])), fields=['workspace'], name='effect_unsettled'),
+            model_name="effect",
+            index=models.Index(
+                condition=models.Q(("state__in", ["unknown", "accepted"])),
+                fields=["workspace"],
+                name="effect_unsettled",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=models.UniqueConstraint(fields=('workspace', 'id'), name='effect_workspace_id'),
+            model_name="effect",
+            constraint=models.UniqueConstraint(fields=("workspace", "id"), name="effect_workspace_id"),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=models.UniqueConstraint(fields=('workspace', 'operation', 'key', 'generation'), name='effect_one_intent'),
+            model_name="effect",
+            constraint=models.UniqueConstraint(
+                fields=("workspace", "operation", "key", "generation"), name="effect_one_intent"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=models.UniqueConstraint(fields=('run', 'ordinal'), name='effect_ordinal'),
+            model_name="effect",
+            constraint=models.UniqueConstraint(fields=("run", "ordinal"), name="effect_ordinal"),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['awaiting_approval', 'ready', 'in_flight', 'accepted', 'unknown', 'partial', 'disputed', 'succeeded', 'rejected', 'declined', 'not_applied', 'cancelled', 'expired'])), name='effect_state_known'),
+            model_name="effect",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "awaiting_approval",
+                            "ready",
+                            "in_flight",
+                            "accepted",
+                            "unknown",
+                            "partial",
+                            "disputed",
+                            "succeeded",
+                            "rejected",
+                            "declined",
+                            "not_applied",
+                            "cancelled",
+                            "expired",
+                        ],
+                    )
+                ),
+                name="effect_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('settled_at__isnull', False), ('state__in', ['cancelled', 'declined', 'expired', 'not_applied', 'rejected', 'succeeded'])), models.Q(models.Q(('state__in', ['cancelled', 'declined', 'expired', 'not_applied', 'rejected', 'succeeded']), _negated=True), ('settled_at__isnull', True)), _connector='OR'), name='effect_settled_at_iff_settled'),
+            model_name="effect",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("settled_at__isnull", False),
+                        ("state__in", ["cancelled", "declined", "expired", "not_applied", "rejected", "succeeded"]),
+                    ),
+                    models.Q(
+                        models.Q(
+                            ("state__in", ["cancelled", "declined", "expired", "not_applied", "rejected", "succeeded"]),
+                            _negated=True,
+                        ),
+                        ("settled_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="effect_settled_at_iff_settled",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=runs.constraints.SameWorkspace(field='run', name='effect_run_same_workspace'),
+            model_name="effect",
+            constraint=runs.constraints.SameWorkspace(field="run", name="effect_run_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=runs.constraints.SameWorkspace(field='dependency', name='effect_dependency_same_workspace'),
+            model_name="effect",
+            constraint=runs.constraints.SameWorkspace(field="dependency", name="effect_dependency_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='dependency',
-            constraint=models.UniqueConstraint(fields=('workspace', 'name'), name='dependency_name_once'),
+            model_name="dependency",
+            constraint=models.UniqueConstraint(fields=("workspace", "name"), name="dependency_name_once"),
         ),
         migrations.AddConstraint(
-            model_name='dependency',
-            constraint=models.UniqueConstraint(fields=('workspace', 'id'), name='dependency_workspace_id'),
+            model_name="dependency",
+            constraint=models.UniqueConstraint(fields=("workspace", "id"), name="dependency_workspace_id"),
         ),
         migrations.AddConstraint(
-            model_name='checkpoint',
-            constraint=models.UniqueConstraint(fields=('run', 'seq'), name='checkpoint_once'),
+            model_name="checkpoint",
+            constraint=models.UniqueConstraint(fields=("run", "seq"), name="checkpoint_once"),
         ),
         migrations.AddConstraint(
-            model_name='checkpoint',
-            constraint=runs.constraints.SameWorkspace(field='run', name='checkpoint_same_workspace'),
+            model_name="checkpoint",
+            constraint=runs.constraints.SameWorkspace(field="run", name="checkpoint_same_workspace"),
         ),
         migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('state__in', ['committed', 'claimed'])), fields=['expires_at'], name='attempt_live'),
+            model_name="attempt",
+            index=models.Index(
+                condition=models.Q(("state__in", ["committed", "claimed"])), fields=["expires_at"], name="attempt_live"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('effect', 'n'), name='attempt_once'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(fields=("effect", "n"), name="attempt_once"),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('workspace', 'id'), name='attempt_workspace_id'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(fields=("workspace", "id"), name="attempt_workspace_id"),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['committed', 'claimed', 'answered', 'lost', 'not_sent', 'late'])), name='attempt_state_known'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["committed", "claimed", "answered", "lost", "not_sent", "late"])),
+                name="attempt_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['committed', 'claimed'])), fields=('effect',), name='attempt_one_live'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["committed", "claimed"])), fields=("effect",), name="attempt_one_live"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=runs.constraints.SameWorkspace(field='effect', name='attempt_same_workspace'),
+            model_name="attempt",
+            constraint=runs.constraints.SameWorkspace(field="effect", name="attempt_same_workspace"),
         ),
         migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(condition=models.Q(('state', 'pending')), fields=['approve_by'], name='approval_pending'),
+            model_name="approval",
+            index=models.Index(
+                condition=models.Q(("state", "pending")), fields=["approve_by"], name="approval_pending"
+            ),
         ),
         migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(condition=models.Q(('state', 'granted')), fields=['execute_by'], name='approval_granted'),
+            model_name="approval",
+            index=models.Index(
+                condition=models.Q(("state", "granted")), fields=["execute_by"], name="approval_granted"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.UniqueConstraint(fields=('workspace', 'id'), name='approval_workspace_id'),
+            model_name="approval",
+            constraint=models.UniqueConstraint(fields=("workspace", "id"), name="approval_workspace_id"),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.UniqueConstraint(fields=('effect', 'revision'), name='approval_revision_once'),
+            model_name="approval",
+            constraint=models.UniqueConstraint(fields=("effect", "revision"), name="approval_revision_once"),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['pending', 'granted', 'unsatisfiable'])), fields=('effect',), name='approval_one_open'),
+            model_name="approval",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["pending", "granted", "unsatisfiable"])),
+                fields=("effect",),
+                name="approval_one_open",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'granted', 'rejected', 'expired', 'superseded', 'revoked', 'consumed', 'unsatisfiable'])), name='approval_state_known'),
+            model_name="approval",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "pending",
+                            "granted",
+                            "rejected",
+                            "expired",
+                            "superseded",
+                            "revoked",
+                            "consumed",
+                            "unsatisfiable",
+                        ],
+                    )
+                ),
+                name="approval_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=runs.constraints.SameWorkspace(field='effect', name='approval_same_workspace'),
+            model_name="approval",
+            constraint=runs.constraints.SameWorkspace(field="effect", name="approval_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=runs.constraints.SameWorkspace(field='group', name='approval_group_same_workspace'),
+            model_name="approval",
+            constraint=runs.constraints.SameWorkspace(field="group", name="approval_group_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=runs.constraints.SameWorkspace(field='run', name='attempt_run_same_workspace'),
+            model_name="attempt",
+            constraint=runs.constraints.SameWorkspace(field="run", name="attempt_run_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='evidence',
-            constraint=runs.constraints.SameWorkspace(field='run', name='evidence_run_same_workspace'),
+            model_name="evidence",
+            constraint=runs.constraints.SameWorkspace(field="run", name="evidence_run_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='evidence',
-            constraint=runs.constraints.SameWorkspace(field='attempt', name='evidence_attempt_same_workspace'),
+            model_name="evidence",
+            constraint=runs.constraints.SameWorkspace(field="attempt", name="evidence_attempt_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='verdict',
-            constraint=runs.constraints.SameWorkspace(field='run', name='verdict_run_same_workspace'),
+            model_name="verdict",
+            constraint=runs.constraints.SameWorkspace(field="run", name="verdict_run_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=runs.constraints.SameWorkspace(field='group', name='effect_group_same_workspace'),
+            model_name="effect",
+            constraint=runs.constraints.SameWorkspace(field="group", name="effect_group_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=runs.constraints.SameWorkspace(field='run', name='approval_run_same_workspace'),
+            model_name="approval",
+            constraint=runs.constraints.SameWorkspace(field="run", name="approval_run_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=runs.constraints.SameWorkspace(field='approval', name='review_approval_same_workspace'),
+            model_name="review",
+            constraint=runs.constraints.SameWorkspace(field="approval", name="review_approval_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=runs.constraints.SameWorkspace(field='verdict', name='review_verdict_same_workspace'),
+            model_name="review",
+            constraint=runs.constraints.SameWorkspace(field="verdict", name="review_verdict_same_workspace"),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=runs.constraints.SameWorkspace(field='group', name='review_group_same_workspace'),
+            model_name="review",
+            constraint=runs.constraints.SameWorkspace(field="group", name="review_group_same_workspace"),
         ),
         migrations.AddIndex(
-            model_name='action',
-            index=models.Index(fields=['id'], name='action_by_id'),
+            model_name="action",
+            index=models.Index(fields=["id"], name="action_by_id"),
         ),
         migrations.AlterUniqueTogether(
-            name='workspacegrouppermission',
-            unique_together={('group', 'permission', 'content_object')},
+            name="workspacegrouppermission",
+            unique_together={("group", "permission", "content_object")},
         ),
         migrations.AlterUniqueTogether(
-            name='workspaceuserpermission',
-            unique_together={('user', 'permission', 'content_object')},
+            name="workspaceuserpermission",
+            unique_together={("user", "permission", "content_object")},
         ),
     ]

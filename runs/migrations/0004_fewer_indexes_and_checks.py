@@ -5,70 +5,121 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runs', '0003_lists_and_search'),
+        ("runs", "0003_lists_and_search"),
     ]
 
     operations = [
         migrations.RemoveIndex(
-            model_name='attempt',
-            name='attempt_live',
+            model_name="attempt",
+            name="attempt_live",
         ),
         migrations.RemoveIndex(
-            model_name='effect',
-            name='effect_ready',
+            model_name="effect",
+            name="effect_ready",
         ),
         migrations.RemoveIndex(
-            model_name='effect',
-            name='effect_unsettled',
+            model_name="effect",
+            name="effect_unsettled",
         ),
         migrations.AlterField(
-            model_name='approval',
-            name='workspace',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace'),
+            model_name="approval",
+            name="workspace",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.workspace",
+            ),
         ),
         migrations.AlterField(
-            model_name='attempt',
-            name='workspace',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace'),
+            model_name="attempt",
+            name="workspace",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.workspace",
+            ),
         ),
         migrations.AlterField(
-            model_name='checkpoint',
-            name='workspace',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace'),
+            model_name="checkpoint",
+            name="workspace",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.workspace",
+            ),
         ),
         migrations.AlterField(
-            model_name='effect',
-            name='workspace',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace'),
+            model_name="effect",
+            name="workspace",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.workspace",
+            ),
         ),
         migrations.AlterField(
-            model_name='effectlink',
-            name='workspace',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace'),
+            model_name="effectlink",
+            name="workspace",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.workspace",
+            ),
         ),
         migrations.AlterField(
-            model_name='evidence',
-            name='workspace',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace'),
+            model_name="evidence",
+            name="workspace",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.workspace",
+            ),
         ),
         migrations.AlterField(
-            model_name='signal',
-            name='workspace',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace'),
+            model_name="signal",
+            name="workspace",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.workspace",
+            ),
         ),
         migrations.AlterField(
-            model_name='verdict',
-            name='workspace',
-            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.workspace'),
+            model_name="verdict",
+            name="workspace",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="runs.workspace",
+            ),
         ),
         migrations.AddIndex(
-            model_name='effect',
-            index=models.Index(condition=models.Q(('not_before__isnull', False)), fields=['not_before'], name='effect_ready'),
+            model_name="effect",
+            index=models.Index(
+                condition=models.Q(("not_before__isnull", False)), fields=["not_before"], name="effect_ready"
+            ),
         ),
         migrations.AddIndex(
-            model_name='effect',
-            index=models.Index(condition=models.Q(('next_check_at__isnull', False)), fields=['workspace'], name='effect_unsettled'),
+            model_name="effect",
+            index=models.Index(
+                condition=models.Q(("next_check_at__isnull", False)), fields=["workspace"], name="effect_unsettled"
+            ),
         ),
     ]

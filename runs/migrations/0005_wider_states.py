@@ -4,70 +4,276 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runs', '0004_fewer_indexes_and_checks'),
+        ("runs", "0004_fewer_indexes_and_checks"),
     ]
 
     operations = [
         migrations.RemoveConstraint(
-            model_name='effect',
-            name='effect_state_known',
+            model_name="effect",
+            name="effect_state_known",
         ),
         migrations.RemoveConstraint(
-            model_name='effect',
-            name='effect_settled_at_iff_settled',
+            model_name="effect",
+            name="effect_settled_at_iff_settled",
         ),
         migrations.RemoveConstraint(
-            model_name='review',
-            name='review_kind_known',
+            model_name="review",
+            name="review_kind_known",
         ),
         migrations.RemoveConstraint(
-            model_name='run',
-            name='run_state_known',
+            model_name="run",
+            name="run_state_known",
         ),
         migrations.RemoveConstraint(
-            model_name='run',
-            name='run_ended_at_iff_ended',
+            model_name="run",
+            name="run_ended_at_iff_ended",
         ),
         migrations.AlterField(
-            model_name='effect',
-            name='state',
-            field=models.CharField(choices=[('planned', 'Planned'), ('awaiting_approval', 'Awaiting Approval'), ('ready', 'Ready'), ('in_flight', 'In Flight'), ('accepted', 'Accepted'), ('unknown', 'Unknown'), ('partial', 'Partial'), ('disputed', 'Disputed'), ('succeeded', 'Succeeded'), ('rejected', 'Rejected'), ('declined', 'Declined'), ('not_applied', 'Not Applied'), ('cancelled', 'Cancelled'), ('expired', 'Expired'), ('compensated', 'Compensated')], max_length=24),
+            model_name="effect",
+            name="state",
+            field=models.CharField(
+                choices=[
+                    ("planned", "Planned"),
+                    ("awaiting_approval", "Awaiting Approval"),
+                    ("ready", "Ready"),
+                    ("in_flight", "In Flight"),
+                    ("accepted", "Accepted"),
+                    ("unknown", "Unknown"),
+                    ("partial", "Partial"),
+                    ("disputed", "Disputed"),
+                    ("succeeded", "Succeeded"),
+                    ("rejected", "Rejected"),
+                    ("declined", "Declined"),
+                    ("not_applied", "Not Applied"),
+                    ("cancelled", "Cancelled"),
+                    ("expired", "Expired"),
+                    ("compensated", "Compensated"),
+                ],
+                max_length=24,
+            ),
         ),
         migrations.AlterField(
-            model_name='review',
-            name='kind',
-            field=models.CharField(choices=[('outcome_unknown', 'Outcome Unknown'), ('evidence_disagrees', 'Evidence Disagrees'), ('partial_outcome', 'Partial Outcome'), ('signatures_needed', 'Signatures Needed'), ('confirm_decision', 'Confirm Decision'), ('resumption', 'Resumption'), ('quarantined', 'Quarantined'), ('compensation_incomplete', 'Compensation Incomplete'), ('callback_aside', 'Callback Aside'), ('not_sending', 'Not Sending'), ('drain_stopped', 'Drain Stopped'), ('break_glass', 'Break Glass'), ('history_alarm', 'History Alarm')], max_length=24),
+            model_name="review",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("outcome_unknown", "Outcome Unknown"),
+                    ("evidence_disagrees", "Evidence Disagrees"),
+                    ("partial_outcome", "Partial Outcome"),
+                    ("signatures_needed", "Signatures Needed"),
+                    ("confirm_decision", "Confirm Decision"),
+                    ("resumption", "Resumption"),
+                    ("quarantined", "Quarantined"),
+                    ("compensation_incomplete", "Compensation Incomplete"),
+                    ("callback_aside", "Callback Aside"),
+                    ("not_sending", "Not Sending"),
+                    ("drain_stopped", "Drain Stopped"),
+                    ("break_glass", "Break Glass"),
+                    ("history_alarm", "History Alarm"),
+                ],
+                max_length=24,
+            ),
         ),
         migrations.AlterField(
-            model_name='run',
-            name='state',
-            field=models.CharField(choices=[('accepted', 'Accepted'), ('running', 'Running'), ('waiting', 'Waiting'), ('pausing', 'Pausing'), ('paused', 'Paused'), ('quarantined', 'Quarantined'), ('cancelling', 'Cancelling'), ('compensating', 'Compensating'), ('completed', 'Completed'), ('completed_unresolved', 'Completed Unresolved'), ('failed', 'Failed'), ('cancelled', 'Cancelled'), ('compensated', 'Compensated'), ('expired', 'Expired'), ('aborted', 'Aborted')], max_length=24),
+            model_name="run",
+            name="state",
+            field=models.CharField(
+                choices=[
+                    ("accepted", "Accepted"),
+                    ("running", "Running"),
+                    ("waiting", "Waiting"),
+                    ("pausing", "Pausing"),
+                    ("paused", "Paused"),
+                    ("quarantined", "Quarantined"),
+                    ("cancelling", "Cancelling"),
+                    ("compensating", "Compensating"),
+                    ("completed", "Completed"),
+                    ("completed_unresolved", "Completed Unresolved"),
+                    ("failed", "Failed"),
+                    ("cancelled", "Cancelled"),
+                    ("compensated", "Compensated"),
+                    ("expired", "Expired"),
+                    ("aborted", "Aborted"),
+                ],
+                max_length=24,
+            ),
         ),
         migrations.AlterField(
-            model_name='run',
-            name='waiting_on',
-            field=models.CharField(blank=True, choices=[('timer', 'Timer'), ('event', 'Event'), ('approval', 'Approval'), ('unknown', 'Unknown'), ('in_flight', 'In Flight'), ('dependency', 'Dependency'), ('child', 'Child'), ('person', 'Person'), ('version_missing', 'Version Missing')], max_length=24),
+            model_name="run",
+            name="waiting_on",
+            field=models.CharField(
+                blank=True,
+                choices=[
+                    ("timer", "Timer"),
+                    ("event", "Event"),
+                    ("approval", "Approval"),
+                    ("unknown", "Unknown"),
+                    ("in_flight", "In Flight"),
+                    ("dependency", "Dependency"),
+                    ("child", "Child"),
+                    ("person", "Person"),
+                    ("version_missing", "Version Missing"),
+                ],
+                max_length=24,
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['planned', 'awaiting_approval', 'ready', 'in_flight', 'accepted', 'unknown', 'partial', 'disputed', 'succeeded', 'rejected', 'declined', 'not_applied', 'cancelled', 'expired', 'compensated'])), name='effect_state_known'),
+            model_name="effect",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "planned",
+                            "awaiting_approval",
+                            "ready",
+                            "in_flight",
+                            "accepted",
+                            "unknown",
+                            "partial",
+                            "disputed",
+                            "succeeded",
+                            "rejected",
+                            "declined",
+                            "not_applied",
+                            "cancelled",
+                            "expired",
+                            "compensated",
+                        ],
+                    )
+                ),
+                name="effect_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effect',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('settled_at__isnull', False), ('state__in', ['cancelled', 'compensated', 'declined', 'expired', 'not_applied', 'rejected', 'succeeded'])), models.Q(models.Q(('state__in', ['cancelled', 'compensated', 'declined', 'expired', 'not_applied', 'rejected', 'succeeded']), _negated=True), ('settled_at__isnull', True)), _connector='OR'), name='effect_settled_at_iff_settled'),
+            model_name="effect",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("settled_at__isnull", False),
+                        (
+                            "state__in",
+                            ["cancelled", "compensated", "declined", "expired", "not_applied", "rejected", "succeeded"],
+                        ),
+                    ),
+                    models.Q(
+                        models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "cancelled",
+                                    "compensated",
+                                    "declined",
+                                    "expired",
+                                    "not_applied",
+                                    "rejected",
+                                    "succeeded",
+                                ],
+                            ),
+                            _negated=True,
+                        ),
+                        ("settled_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="effect_settled_at_iff_settled",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['outcome_unknown', 'evidence_disagrees', 'partial_outcome', 'signatures_needed', 'confirm_decision', 'resumption', 'quarantined', 'compensation_incomplete', 'callback_aside', 'not_sending', 'drain_stopped', 'break_glass', 'history_alarm'])), name='review_kind_known'),
+            model_name="review",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            "outcome_unknown",
+                            "evidence_disagrees",
+                            "partial_outcome",
+                            "signatures_needed",
+                            "confirm_decision",
+                            "resumption",
+                            "quarantined",
+                            "compensation_incomplete",
+                            "callback_aside",
+                            "not_sending",
+                            "drain_stopped",
+                            "break_glass",
+                            "history_alarm",
+                        ],
+                    )
+                ),
+                name="review_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['accepted', 'running', 'waiting', 'pausing', 'paused', 'quarantined', 'cancelling', 'compensating', 'completed', 'completed_unresolved', 'failed', 'cancelled', 'compensated', 'expired', 'aborted'])), name='run_state_known'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "accepted",
+                            "running",
+                            "waiting",
+                            "pausing",
+                            "paused",
+                            "quarantined",
+                            "cancelling",
+                            "compensating",
+                            "completed",
+                            "completed_unresolved",
+                            "failed",
+                            "cancelled",
+                            "compensated",
+                            "expired",
+                            "aborted",
+                        ],
+                    )
+                ),
+                name="run_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('state__in', ['aborted', 'cancelled', 'compensated', 'completed', 'completed_unresolved', 'expired', 'failed'])), models.Q(models.Q(('state__in', ['aborted', 'cancelled', 'compensated', 'completed', 'completed_unresolved', 'expired', 'failed']), _negated=True), ('ended_at__isnull', True)), _connector='OR'), name='run_ended_at_iff_ended'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("ended_at__isnull", False),
+                        (
+                            "state__in",
+                            [
+                                "aborted",
+                                "cancelled",
+                                "compensated",
+                                "completed",
+                                "completed_unresolved",
+                                "expired",
+                                "failed",
+                            ],
+                        ),
+                    ),
+                    models.Q(
+                        models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "aborted",
+                                    "cancelled",
+                                    "compensated",
+                                    "completed",
+                                    "completed_unresolved",
+                                    "expired",
+                                    "failed",
+                                ],
+                            ),
+                            _negated=True,
+                        ),
+                        ("ended_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="run_ended_at_iff_ended",
+            ),
         ),
     ]

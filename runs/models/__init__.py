@@ -1,9 +1,11 @@
 """The record's tables. Reading is the ORM's; every write of state goes through ``runs.record``."""
 
 from runs.models.approval import Approval, Signature
+from runs.models.call import Call
 from runs.models.dependency import Capacity, ClockShift, Dependency, Epoch, Transition, Worker
 from runs.models.effect import Attempt, Effect, EffectLink, Evidence, Verdict
 from runs.models.event import Action, Event
+from runs.models.message import Callback, Channel, Notice, NoticeTarget
 from runs.models.review import Review, Severity
 from runs.models.run import Checkpoint, Run, Signal
 from runs.models.workspace import (
@@ -21,7 +23,10 @@ __all__ = [
     "ApiToken",
     "Approval",
     "Attempt",
+    "Call",
+    "Callback",
     "Capacity",
+    "Channel",
     "Checkpoint",
     "ClockShift",
     "Dependency",
@@ -32,6 +37,8 @@ __all__ = [
     "Event",
     "Evidence",
     "Group",
+    "Notice",
+    "NoticeTarget",
     "Person",
     "Review",
     "Run",

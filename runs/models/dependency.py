@@ -30,6 +30,7 @@ class Dependency(Row):
     name = models.CharField(max_length=80)
     base_url = models.URLField(max_length=500)
     credential = models.CharField(max_length=80, help_text="Alias of the credential, never its value.")
+    callback_secrets = models.TextField(blank=True, help_text="Sealed; those that its callbacks are signed with.")
     capacity = models.ForeignKey(Capacity, on_delete=models.PROTECT, related_name="dependencies")
 
     class Meta:

@@ -55,6 +55,7 @@ class Review(Row):
 
     class Meta:
         constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "id"], name="review_workspace_id"),
             models.UniqueConstraint(fields=["kind", "subject"], name="review_one_open", condition=Q(state="open")),
             choices_check("state", ReviewState, "review_state_known"),
             choices_check("kind", ReviewKind, "review_kind_known"),

@@ -227,7 +227,7 @@ BEGIN
             WHEN 'close_reviews' THEN
                 FOR v_closed IN
                     UPDATE runs_review SET state = 'closed', closed_at = v_now
-                    WHERE run_id = v_run_id AND workspace_id = v_ws AND state = 'open'
+                    WHERE (run_id = v_run_id OR (v_run_id IS NULL AND run_id IS NULL)) AND workspace_id = v_ws AND state = 'open'
                       AND subject = (v_change->>'subject')::uuid
                       AND (NOT v_change ? 'kinds' OR v_change->'kinds' ? kind) RETURNING *
                 LOOP

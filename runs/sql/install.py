@@ -15,9 +15,9 @@ from runs import states
 
 HERE = Path(__file__).parent
 
-STATEFUL = {"effect", "attempt", "approval", "signature", "verdict", "review"}
+STATEFUL = {"effect", "attempt", "approval", "signature", "verdict", "review", "callback", "call"}
 VERSIONED = {"effect"}
-OF_RUN = {"effect", "attempt", "approval", "verdict", "review", "signal"}
+OF_RUN = {"call", "effect", "attempt", "approval", "verdict", "review", "signal"}
 TABLES = {
     "effect": "Effect",
     "attempt": "Attempt",
@@ -28,6 +28,8 @@ TABLES = {
     "review": "Review",
     "link": "EffectLink",
     "signal": "Signal",
+    "callback": "Callback",
+    "call": "Call",
 }
 NEVER_CHANGES = {"id", "workspace_id", "run_id", "effect_id", "approval_id"}
 
@@ -67,13 +69,26 @@ _PERMIT_BACK = """
                             v_deps := v_deps || v_dep; v_deltas := v_deltas || -1;
                         END IF;"""
 
+_CALL_NEW = """
+                        IF v_set->>'state' = 'committed' THEN
+                            v_deps := v_deps || (v_set->>'dependency_id')::uuid; v_deltas := v_deltas || 1;
+                        END IF;"""
+_CALL_MOVED = """
+                        IF v_source = 'committed' OR v_target = 'committed' THEN
+                            SELECT dependency_id INTO v_dep FROM runs_call WHERE id = (v_change->>'id')::uuid;
+                            v_deps := v_deps || v_dep;
+                            v_deltas := v_deltas || CASE WHEN v_target = 'committed' THEN 1 ELSE -1 END;
+                        END IF;"""
+_EXTRA_NEW = {"attempt": _PERMIT_NEW, "call": _CALL_NEW}
+_EXTRA_MOVED = {"attempt": _PERMIT_BACK, "call": _CALL_MOVED}
+
 
 def _columns(model: type[models.Model]) -> list[str]:
     return [f.column for f in model._meta.concrete_fields if f.column]
 
 
 def _branch(thing: str, model: type[models.Model]) -> str:
-    stateful, attempt = thing in STATEFUL, thing == "attempt"
+    stateful = thing in STATEFUL
     columns = [c for c in _columns(model) if c not in NEVER_CHANGES]
     guards = "\n                      AND t.run_id = v_run_id" if thing in OF_RUN else ""
     guards += (_GUARDS if stateful else "") + (_VERSION_GUARD if thing in VERSIONED else "")
@@ -83,10 +98,10 @@ def _branch(thing: str, model: type[models.Model]) -> str:
         "new_where": _LEGAL_NEW if stateful else "",
         # one open review per (kind, subject), one link per (run, effect): asking again changes nothing
         "conflict": "ON CONFLICT DO NOTHING" if thing in {"review", "link"} else "",
-        "new_after": _AFTER_NEW.replace("{{extra}}", _PERMIT_NEW if attempt else "") if stateful else "",
+        "new_after": _AFTER_NEW.replace("{{extra}}", _EXTRA_NEW.get(thing, "")) if stateful else "",
         "guards": guards,
         "returning": _RETURNING if stateful else "",
-        "after": _AFTER.replace("{{extra}}", _PERMIT_BACK if attempt else "") if stateful else "",
+        "after": _AFTER.replace("{{extra}}", _EXTRA_MOVED.get(thing, "")) if stateful else "",
         "owner": "v_run_id" if thing in OF_RUN else "NULL::uuid",
         "table": model._meta.db_table,
         "columns": ", ".join(f'"{c}"' for c in columns),

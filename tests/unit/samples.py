@@ -108,6 +108,7 @@ BY_REFERENCE = Readback(
     made_at=lambda item: item["created"],
     as_of=lambda body: body.get("as_of"),
     complete=lambda body: not body.get("has_more", False),
+    callback=lambda body: body["data"],
     result=lambda item: {"id": item["id"]},
     facts=(
         Fact(
@@ -130,7 +131,9 @@ BY_REFERENCE = Readback(
     backoff=Backoff(base=seconds(2), cap=minutes(5)),
     timeout=seconds(10),
 )
-BY_FACTS = replace(BY_REFERENCE, query=lambda p, key: {"charge": p.charge}, proof="facts", reference=None)
+BY_FACTS = replace(
+    BY_REFERENCE, query=lambda p, key: {"charge": p.charge}, proof="facts", reference=None, callback=None
+)
 
 FIELDS: dict[str, Any] = {
     "version": 1,

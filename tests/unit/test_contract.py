@@ -224,4 +224,4 @@ class TestDigest:
         assert contract().digest == DIGEST
 
 
-DIGEST = "5d715f374691727accdd2381854c216ae861e4ce4bf616d168a0ec8b73b92c3f"
+DIGEST = "26028b33374b9e9f6e77b417596d65018886568d6e95ca9fc22a1189d6c88f56"

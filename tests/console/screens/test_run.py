@@ -309,3 +309,12 @@ def test_the_page_costs_the_same_however_much_it_holds(scene: Scene, tab: str) -
                 assert client.get(f"/runs/{run}/?tab={tab}").status_code == 200
             assert len(seen) <= 20, (letter, len(seen), [q["sql"][:120] for q in seen])
     assert Run.objects.count() == 3
+
+
+def test_a_run_that_waits_for_a_computation_says_so(scene: Scene) -> None:
+    """It has no effect in flight, and still says what it waits for and what ends that."""
+    effect = scene.unknown()
+    Effect.objects.filter(pk=effect.pk).update(state="cancelled", settled_at=effect.requested_at)
+    Run.objects.filter(pk=effect.run_id).update(waiting_on="in_flight", gate=[])
+    page = _page(scene, effect.run_id)
+    assert "the answer of a computation" in page and "Ends when it is recorded" in page

@@ -9,8 +9,10 @@ from uuid import UUID
 from django.db import connection
 
 from recovery.engine.advance import advance
+from recovery.engine.computing import ask
 from recovery.engine.dispatch import dispatch
 from recovery.engine.reconcile import lose, reconcile
+from recovery.upkeep.notify import deliver
 from recovery.upkeep.sweep import Sweep
 from runs import clock
 from runs.models import Attempt, Effect, Run
@@ -43,7 +45,14 @@ class Driver:
         counts = Sweep().run_once()
         for task, args in list(self.rung):
             ids = [UUID(one) for one in args]
-            {"advance": advance, "dispatch": dispatch, "reconcile": reconcile, "lose": lose}[task](*ids)  # type: ignore[operator]
+            {
+                "advance": advance,
+                "dispatch": dispatch,
+                "reconcile": reconcile,
+                "lose": lose,
+                "notify": deliver,
+                "ask": ask,
+            }[task](*ids)  # type: ignore[operator]
         return len(self.rung) + counts["links"] + counts["expired"]
 
     def drive(self, *, jump: timedelta = timedelta(0), passes: int = 60) -> None:

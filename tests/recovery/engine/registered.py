@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recovery.contract import registry
-from tests.recovery.engine import contracts
+from tests.recovery.engine import computes, contracts
 
 
 @contextmanager
@@ -14,10 +14,17 @@ def registered() -> Iterator[None]:
     """Register the tests' contracts, and leave the registry afterwards as it was."""
     kept = registry._registry
     registry.discover()
-    before = [dict(kept._effects), dict(kept._run_types), list(kept._problems), dict(kept._found_in)]
+    before = [
+        dict(kept._effects),
+        dict(kept._run_types),
+        dict(kept._computes),
+        list(kept._problems),
+        dict(kept._found_in),
+    ]
     registry.register_module(contracts, "tests")
-    assert kept._problems == before[2], f"the tests' own contracts are wrong: {kept._problems}"
+    registry.register_module(computes, "tests")
+    assert kept._problems == before[3], f"the tests' own contracts are wrong: {kept._problems}"
     try:
         yield
     finally:
-        kept._effects, kept._run_types, kept._problems, kept._found_in = before  # type: ignore[assignment]
+        kept._effects, kept._run_types, kept._computes, kept._problems, kept._found_in = before  # type: ignore[assignment]

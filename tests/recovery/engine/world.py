@@ -24,7 +24,7 @@ from recovery.engine.reconcile import reconcile
 from recovery.sandbox.server import Sandbox
 from runs import clock
 from runs.history import chain, fold
-from runs.models import Attempt, Dependency, Effect, Event, Person, Review, Run, Worker
+from runs.models import Attempt, Call, Dependency, Effect, Event, Person, Review, Run, Worker
 from runs.record import Act
 from runs.states import RUN_ENDED, EventKind, ReviewState
 from tests.recovery.engine.driver import Driver
@@ -163,7 +163,7 @@ class World(Driver):
             if line["intent"] not in self.more_than_once:
                 assert line["applied"] <= 1, f"{line}: one intent, one effect (invariant 3)"
         sent = {a["headers"]["Recourse-Attempt"] for a in self.sandbox.requests()}
-        known = {str(id) for id in Attempt.objects.values_list("pk", flat=True)}
+        known = {str(id) for model in (Attempt, Call) for id in model.objects.values_list("pk", flat=True)}
         assert sent <= known, "no byte leaves without a committed attempt (invariant 2)"
 
 

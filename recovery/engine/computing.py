@@ -1,0 +1,331 @@
+"""Recorded computations: budget reserved and the call committed before it is made, its output used for ever.
+
+A call changes nothing outside. One whose answer is lost is lost, never unknown: another sample is asked for while the
+contract bears one, then a person decides whether one more is. A short call is made by the run's owner, a longer one by
+the senders; either way its output is committed before a step sees it, and never asked for again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Sum
+from django.db.models.functions import Coalesce
+from pydantic import ValidationError
+
+from recovery import failpoints
+from recovery.contract import Compute, ComputeContract, ComputeRequest, StepComputed, registry
+from recovery.contract.effects import fields_of
+from recovery.contract.outcomes import Outcome, OutcomeKind
+from recovery.engine import finish, intents, outbound, workers
+from recovery.engine.changes import reason
+from recovery.engine.memory import Computing
+from recovery.engine.session import Session
+from recovery.ports.base import Answer, AnswerKind, Prepared
+from runs import clock, record
+from runs.errors import IllegalMove, LostRace, NoPermit
+from runs.models import Call, Event, Run, Worker
+from runs.models.base import new_id
+from runs.record import DEAD_AFTER, Commit, Entry
+from runs.states import RUN_ENDED, CallState, EventKind, RunState, WaitingOn
+
+log = logging.getLogger("recourse.compute")
+
+LIVE = (CallState.READY, CallState.COMMITTED)
+OUTPUT_INVALID = "output_invalid"
+
+MAY_ASK = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING, RunState.QUARANTINED})
+"""States of a run for which a sender still asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What the step receives now, and which step."""
+
+    then: str
+    given: StepComputed
+
+
+def begin(s: Session, transition: Compute) -> str | Delivered:
+    """Take up what a step asks for. Returns why the run stops here, or what its next step receives."""
+    request = transition.request
+    s.memory.calls += 1
+    s.memory.computing = Computing(
+        s.memory.calls, request.contract.operation, request.contract.version, request.data, transition.then
+    )
+    s.memory.step = transition.then
+    return go(s)
+
+
+def go(s: Session) -> str | Delivered:
+    """Do the next thing about the computation that the run waits for.
+
+    Raises ContractError where its contract is not declared here.
+    """
+    asked = s.memory.computing
+    assert asked is not None
+    contract = registry.compute_contract(asked.operation, asked.version)
+    request = contract(**asked.params)
+    while True:
+        calls = list(Call.objects.filter(run_id=s.id, place=asked.place).order_by("n"))
+        answer = _next(s, contract, request, calls)
+        if isinstance(answer, StepComputed):
+            s.memory.computing = None
+            return Delivered(asked.then, answer)
+        if answer:
+            return answer
+
+
+def _next(s: Session, contract: ComputeContract, request: ComputeRequest, calls: Sequence[Call]) -> str | StepComputed:
+    """One move. An empty text: look again."""
+    now = s.watch.now()
+    last = calls[-1] if calls else None
+    if last is not None and last.state in LIVE:
+        if last.state == CallState.COMMITTED and _is_lost(last, now):
+            _commit(s, [_ended(last, CallState.LOST, code="dead_sender" if now < _expires(last) else "limit_passed")])
+            return ""
+        return finish.wait(s, WaitingOn.IN_FLIGHT, wake_at=last.expires_at)
+    if last is not None and last.state == CallState.ANSWERED:
+        return _told(last)
+    if last is not None and last.state == CallState.REFUSED and _code(last) != OUTPUT_INVALID:
+        return _told(last)
+    if _samples(s, calls) >= contract.samples:
+        if last is not None and last.state == CallState.REFUSED:
+            return _told(last)
+        return finish.quarantine(s, reason("computation_lost", operation=contract.operation, samples=contract.samples))
+    if calls and now >= calls[0].asked_at + contract.deadline:
+        return _refused(contract, calls[0].pk, "deadline_passed")
+    if last is not None and last.state == CallState.NOT_SENT:
+        assert last.ended_at is not None
+        pause = contract.backoff.ceiling(sum(one.state == CallState.NOT_SENT for one in calls))
+        told = (last.outcome or {}).get("retry_after_s")
+        at = last.ended_at + (pause if told is None else max(pause, timedelta(seconds=told)))
+        if now < at:
+            return finish.wait(s, WaitingOn.IN_FLIGHT, wake_at=at)
+    reserve = contract.reserve(request.params)
+    if contract.limit is not None and _used(s, contract) + reserve > contract.limit:
+        return _refused(contract, s.id, "budget_used_up", unit=contract.unit, limit=contract.limit)
+    return _ask(s, contract, request, n=len(calls) + 1, reserve=reserve, now=now)
+
+
+def _ask(s: Session, contract: ComputeContract, request: ComputeRequest, *, n: int, reserve: int, now: datetime) -> str:
+    row = _row(s, contract, request, n=n, reserve=reserve)
+    entry = {"call": str(row["id"]), "operation": contract.operation, "place": row["place"], "n": n}
+    told = {**entry, "pinned": dict(contract.pinned), "reserved": reserve, "unit": contract.unit}
+    if contract.timeout <= intents.INLINE_AT_MOST:
+        row |= {"state": CallState.COMMITTED, "worker": s.me.id}
+        times = {"asked_at": 0.0, "sent_at": 0.0, "expires_at": _limit(contract)}
+        try:
+            s.commit(
+                [Entry(EventKind.CALL_SENT, {**told, "how": "inline"}, [record.new("call", row, times)])],
+                run={"tries": 0},
+                why="before_call",
+            )
+        except NoPermit:
+            row |= {"worker": None}
+        else:
+            failpoints.hit("call.committed")
+            _send(Call.objects.get(pk=row["id"]), contract, handed=False)
+            return ""
+    row["state"] = CallState.READY
+    asked = Entry(
+        EventKind.CALL_SENT, {**told, "how": "handed"}, [record.new("call", row, {"asked_at": 0, "not_before": 0})]
+    )
+    return finish.wait(s, WaitingOn.IN_FLIGHT, wake_at=None, entries=[asked])
+
+
+def ask(call_id: UUID) -> str:
+    """Make a call that was handed over. Returns what came of it, for the log."""
+    call = Call.objects.select_related("dependency").get(pk=call_id)
+    if call.state != CallState.READY:
+        return call.state
+    run = Run.objects.get(pk=call.run_id)
+    if run.state not in MAY_ASK:
+        entry = _ended(call, CallState.NOT_SENT, code="no_longer_wanted")
+        return str(_quietly(call, [entry]) or CallState.NOT_SENT)
+    if run.state in (RunState.PAUSING, RunState.PAUSED):
+        return "paused"
+    contract = registry.compute_contract(call.operation, call.contract_version)
+    me = workers.me("dispatch")
+    claim = record.move(
+        "call",
+        call.pk,
+        [CallState.READY],
+        {"state": CallState.COMMITTED, "worker": me.id, "not_before": None},
+        times={"sent_at": 0, "expires_at": _limit(contract)},
+    )
+    # Whoever dies with it: the run looks for itself once the limit is over.
+    wakes = record.run_moves({}, prior=MAY_ASK, times={"wake_at": _limit(contract)}, soonest=True)
+    data = {"call": str(call.pk), "operation": call.operation, "place": call.place, "n": call.n, "how": "claimed"}
+    try:
+        record.commit(Commit(call.workspace_id, call.run_id, [Entry(EventKind.CALL_SENT, data, [claim, wakes])]))
+    except NoPermit:
+        return "no permit"
+    except (LostRace, IllegalMove):
+        return "another was first"
+    failpoints.hit("call.committed")
+    call.state, call.worker = CallState.COMMITTED, me.id
+    return _send(call, contract, handed=True)
+
+
+def _send(call: Call, contract: ComputeContract, *, handed: bool) -> str:
+    """Make the call and record what came of it. No transaction and no connection is held meanwhile."""
+    if handed:
+        connection.close()
+    try:
+        answer = contract.port.send(
+            Prepared.from_stored(call.request, call.body),
+            key=str(call.pk),
+            attempt_id=call.pk,
+            token=call.token,
+            timeout_s=contract.timeout.total_seconds(),
+            authorization=outbound.authorization(call.request["credential"]),
+        )
+    except outbound.CredentialMissing:
+        now = clock.now()
+        answer = Answer(AnswerKind.NOT_SENT, now, now, error="credential_missing")
+    failpoints.hit("call.answered")
+    entry = _outcome(call, contract, answer)
+    if handed:
+        entry.changes = [*entry.changes, record.reckon(wake=True)]
+    return _quietly(call, [entry]) or str(entry.data["state"])
+
+
+def _outcome(call: Call, contract: ComputeContract, answer: Answer) -> Entry:
+    """The entry for a call that ended: what its answer proves, and its output if that is one."""
+    try:
+        outcome = contract.outcomes.classify(answer)
+    except Exception:
+        # An author's function met an answer it did not expect.
+        log.exception("%s: its outcomes raised", contract.operation)
+        outcome = Outcome(OutcomeKind.UNKNOWN, "unreadable_answer", answer.status)
+    told = outcome.as_json()
+    if outcome.kind is OutcomeKind.SUCCEEDED:
+        try:
+            output = contract.output.model_validate(outcome.result).model_dump(mode="json")
+            spent = int(contract.spent(outcome.result or {}))
+        except ValidationError as error:
+            wrong = {"code": OUTPUT_INVALID, "fields": fields_of(error)}
+            return _ended(call, CallState.REFUSED, code=OUTPUT_INVALID, outcome={**told, **wrong}, spent=call.reserved)
+        except (LookupError, TypeError, ValueError) as error:
+            wrong = {"code": OUTPUT_INVALID, "said": str(error)[:300]}
+            return _ended(call, CallState.REFUSED, code=OUTPUT_INVALID, outcome={**told, **wrong}, spent=call.reserved)
+        return _ended(call, CallState.ANSWERED, code=outcome.code, outcome=told, output=output, spent=spent)
+    state = {
+        OutcomeKind.REJECTED: CallState.REFUSED,
+        OutcomeKind.REFUSED: CallState.REFUSED,
+        OutcomeKind.INVALID: CallState.REFUSED,
+        OutcomeKind.NOT_SENT: CallState.NOT_SENT,
+        OutcomeKind.TRANSIENT: CallState.NOT_SENT,
+        OutcomeKind.OVERLOADED: CallState.NOT_SENT,
+    }.get(outcome.kind, CallState.LOST)
+    # What was not taken has cost nothing; what was lost may have cost all of it.
+    return _ended(call, state, code=outcome.code, outcome=told, spent=0 if state == CallState.NOT_SENT else None)
+
+
+def _ended(call: Call, state: CallState, *, code: str, **columns: Any) -> Entry:
+    change: dict[str, Any] = {"state": state, "not_before": None, **columns}
+    change.setdefault("outcome", {"code": code})
+    moved = record.move("call", call.pk, [call.state], change, times={"ended_at": 0})
+    data = {"call": str(call.pk), "operation": call.operation, "place": call.place, "n": call.n, "state": state}
+    return Entry(EventKind.CALL_ENDED, {**data, "code": code, "spent": columns.get("spent")}, [moved])
+
+
+def _quietly(call: Call, entries: list[Entry]) -> str:
+    """Commit what a call came to, whoever owns the run by now; an empty text if it was committed."""
+    try:
+        record.commit(Commit(call.workspace_id, call.run_id, entries))
+    except (LostRace, IllegalMove):
+        return "taken for lost"
+    return ""
+
+
+def _commit(s: Session, entries: list[Entry]) -> None:
+    s.buffer.extend(entries)
+    s.flush()
+
+
+def _row(s: Session, contract: ComputeContract, request: ComputeRequest, *, n: int, reserve: int) -> dict[str, Any]:
+    where = intents.dependency(s.workspace, contract.dependency)
+    prepared = contract.port.prepare(request.params, where.base_url, where.credential)
+    asked = s.memory.computing
+    assert asked is not None
+    return {
+        "id": new_id(),
+        "workspace_id": s.workspace,
+        "run_id": s.id,
+        "dependency_id": where.pk,
+        "place": asked.place,
+        "n": n,
+        "operation": contract.operation,
+        "contract_version": contract.version,
+        "contract_digest": contract.digest,
+        "params": request.data,
+        "pinned": dict(contract.pinned),
+        "digest": request.digest,
+        "request": prepared.as_json(),
+        "body": prepared.body.decode(),
+        "token": int(s.run["token"]),
+        "unit": contract.unit,
+        "reserved": reserve,
+    }
+
+
+def _limit(contract: ComputeContract) -> float:
+    return (contract.timeout + intents.ATTEMPT_GRACE).total_seconds()
+
+
+def _expires(call: Call) -> datetime:
+    assert call.expires_at is not None
+    return call.expires_at
+
+
+def _is_lost(call: Call, now: datetime) -> bool:
+    """Its sender is dead, or its limit is over."""
+    if now >= _expires(call):
+        return True
+    seen = now - timedelta(seconds=DEAD_AFTER)
+    return call.worker is None or not Worker.objects.filter(pk=call.worker, seen_at__gt=seen).exists()
+
+
+def _samples(s: Session, calls: Sequence[Call]) -> int:
+    """Samples taken since a person last let the run out of quarantine, which is word that one more may be."""
+    let_out = Event.objects.filter(run_id=s.id, kind=EventKind.RUN_RELEASED).order_by("-seq").first()
+    since = None if let_out is None else let_out.at
+    taken = [one for one in calls if one.state == CallState.LOST or _code(one) == OUTPUT_INVALID]
+    return sum(1 for one in taken if since is None or one.asked_at > since)
+
+
+def _used(s: Session, contract: ComputeContract) -> int:
+    """What this run has spent on the operation, or reserved where nobody knows what was spent."""
+    rows = Call.objects.filter(run_id=s.id, operation=contract.operation)
+    return int(rows.aggregate(used=Sum(Coalesce("spent", "reserved")))["used"] or 0)
+
+
+def _told(call: Call) -> StepComputed:
+    outcome: Mapping[str, Any] = call.outcome or {}
+    answered = call.state == CallState.ANSWERED
+    return StepComputed(
+        state=CallState(call.state),
+        operation=call.operation,
+        call=call.pk,
+        output=call.output if answered else None,
+        reason=None if answered else reason(str(outcome.get("code")), status=outcome.get("status")),
+    )
+
+
+def _refused(contract: ComputeContract, about: UUID, code: str, **facts: Any) -> StepComputed:
+    return StepComputed(CallState.REFUSED, contract.operation, about, None, reason(code, **facts))
+
+
+def _code(call: Call) -> str:
+    return str((call.outcome or {}).get("code", ""))
+
+
+__all__ = ["Delivered", "ask", "begin", "go"]

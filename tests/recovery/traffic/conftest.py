@@ -1,0 +1,5 @@
+"""Each test has a world of its own."""
+
+from tests.recovery.engine.fixtures import w
+
+__all__ = ["w"]
