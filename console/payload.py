@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from runs.checkpoints import tokens
+
 SHOWN: Final = 64 * 1024
 """Characters of a payload that a page shows; the rest is counted, not shown."""
 
@@ -29,8 +31,10 @@ def _unseen(char: str) -> bool:
 
 
 def pieces(text: str) -> Iterator[Piece]:
-    """``text`` cut at characters that are invisible, control the direction, or only look like a space."""
+    """``text`` cut at characters that are invisible, control the direction, or only look like a space; what is sealed
+    in it is masked."""
     start = 0
+    text = tokens.masked(text)
     for index, char in enumerate(text):
         if _unseen(char):
             if start < index:

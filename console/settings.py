@@ -23,6 +23,8 @@ RECOURSE_ADDRESS = env.values.get("RECOURSE_ADDRESS")  # of the console, for lin
 RECOURSE_SANDBOX_URL = env.values.get("RECOURSE_SANDBOX_URL")  # None where there is no sandbox
 RECOURSE_SEAL_KEYS = env.required("RECOURSE_SEAL_KEYS", "checkpoints are sealed with them; id:base64,id:base64")
 
+RECOURSE_ARCHIVE_URL = env.values.get("RECOURSE_ARCHIVE_URL") or (RECOURSE_DATA / "archive").resolve().as_uri()
+
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -109,6 +111,7 @@ DATABASES = {
 
 # Doorbells: none of these holds a fact.
 REDIS_URL = env.required("REDIS_URL", "redis://:password@host:port/0, for doorbells and live updates")
+RECOURSE_HOT_URL = env.values.get("RECOURSE_HOT_URL", REDIS_URL)  # newest checkpoints, for five minutes
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}

@@ -46,6 +46,8 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     "approval_ended": _("Nothing was done. This request ended at {at} and cannot be used."),
     "reason_needed": _("Not recorded. Say why: the reason is kept with the decision."),
     "already_settled": _("Nothing was done. The outcome was settled at {at}; there is nothing to decide."),
+    "nothing_sealed": _("Nothing was shown. No sealed field is at {path}."),
+    "archive_away": _("Not read. The archive that holds this does not answer. Try again later."),
     "unreadable": _("Not touched. A checkpoint of this run cannot be opened. An operator has to look at it."),
     "refused": _("Nothing was done. The record refused this."),
     "action_mismatch": _("Nothing was done. This form was already used for other content. Read the page again."),
@@ -62,6 +64,7 @@ REFUSALS: Final[dict[str, str | Promise]] = {
 }
 
 PLAIN: Final[dict[str, str | Promise]] = {
+    "nothing_sealed": _("Nothing was shown. No sealed field is there."),
     "stale_version": _("Nothing was done. This changed while you were reading. Read it again."),
     "superseded": _(
         "Not signed. A newer revision replaced this while you were reading. Nothing was sent. Your reason is kept."

@@ -80,12 +80,17 @@ class Entry:
 
 @dataclass(slots=True)
 class Sealed:
-    """A sealed checkpoint to store with the commit; ``seq`` must follow the run's last."""
+    """A sealed checkpoint to store with the commit; ``seq`` must follow the run's last.
+
+    ``base``: the full one it is a delta of. ``key``: the id of the key that sealed it.
+    """
 
     seq: int
     why: str
     schema: int
     blob: bytes
+    base: int | None = None
+    key: str = ""
 
 
 @dataclass(slots=True)

@@ -154,13 +154,19 @@ class KeyMismatch(RunsError):
     status = 422
 
 
-class Undecryptable(RunsError):
-    """A secret cannot be opened: its key is missing, or it was altered."""
-
-    code = "undecryptable"
-
-
 class Unreadable(RunsError):
     """A checkpoint cannot be opened: damaged, or its key is missing."""
 
     code = "unreadable"
+
+
+class ArchiveAway(Unreadable):
+    """The archive that holds the checkpoint does not answer; it may well be whole."""
+
+    code = "archive_away"
+
+
+class Undecryptable(Unreadable):
+    """The key that sealed it is not in RECOURSE_SEAL_KEYS, or a secret was altered."""
+
+    code = "undecryptable"

@@ -87,5 +87,8 @@ class EventKind(TextChoices):
     EPOCH_BEGUN = "epoch.begun"
     EPOCH_RELEASE_ASKED = "epoch.release_asked"
     EPOCH_RELEASED = "epoch.released"
+    CHECKPOINT_DAMAGED = "checkpoint.damaged"
+    KEYS_ROTATED = "keys.rotated"
+    DATA_REVEALED = "data.revealed"
     DRILL_STARTED = "drill.started"
     DRILL_ENDED = "drill.ended"

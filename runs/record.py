@@ -106,6 +106,8 @@ def _payload(c: Commit) -> dict[str, Any]:
             "seq": c.checkpoint.seq,
             "why": c.checkpoint.why,
             "schema": c.checkpoint.schema,
+            "base": c.checkpoint.base,
+            "key": c.checkpoint.key,
         }
     return payload
 

@@ -89,6 +89,7 @@ WRITES = {
 }
 OWN_TABLES = {
     "runs/access.py": "grants permissions",
+    "runs/checkpoints/tokens.py": "makes a workspace's key for sealed fields",
     "runs/models/workspace.py": "makes people",
     "console/screens/account.py": "a person's own language, zone and theme",
     "console/management/commands/demo_people.py": "setup",
@@ -102,6 +103,7 @@ OWN_TABLES = {
 RAW = re.compile(r"\b(INSERT\s+INTO|UPDATE|DELETE\s+FROM|TRUNCATE)\s+\"?runs_", re.I)
 RAW_ALLOWED = {
     "recovery/engine/workers.py": "heartbeats",
+    "runs/checkpoints/keeping.py": "where a checkpoint is kept and under which key, never what it says",
     "recovery/upkeep/notify.py": "what was told to whom",
     "runs/clock.py": "the shift that only tests set",
     "runs/sql/install.py": "the table of legal moves",

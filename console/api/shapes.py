@@ -9,6 +9,7 @@ from uuid import UUID
 from django.urls import reverse
 from pydantic import BaseModel, Field
 
+from runs.checkpoints import tokens
 from runs.models import Approval, Attempt, Effect, Evidence, Person, Run, Verdict
 from runs.queries import EffectDetail, RunRow
 from runs.states import EffectState
@@ -292,7 +293,7 @@ class EffectWhole(EffectShort):
         request = effect.request if isinstance(effect.request, dict) else {}
         return cls(
             **_effect(effect),
-            params=effect.params,
+            params=tokens.masked(effect.params),
             sent_key=effect.sent_key,
             intent_digest=effect.intent_digest,
             contract_digest=effect.contract_digest,
@@ -300,7 +301,7 @@ class EffectWhole(EffectShort):
                 method=str(request.get("method", "")),
                 url=str(request.get("url", "")),
                 credential=str(request.get("credential", "")),
-                body=effect.body,
+                body=tokens.masked(effect.body),
             ),
             result=effect.result,
             decision=effect.decision,

@@ -18,6 +18,7 @@ from uuid import UUID
 from django.db import transaction
 
 from runs import access, clock, record
+from runs.checkpoints import tokens
 from runs.errors import (
     ActionInFlight,
     ActionMismatch,
@@ -102,7 +103,7 @@ def carry_out(
     Raises NotFound, NotAllowed, ReasonNeeded, ActionMismatch, and what the plan and the record refuse.
     """
     try:
-        with transaction.atomic():
+        with transaction.atomic(), tokens.within(subject.workspace):
             access.require(actor, subject.workspace, permission)
             run = None
             if subject.run is not None:

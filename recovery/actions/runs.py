@@ -15,9 +15,11 @@ from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, firs
 from recovery.contract import canonical, registry
 from recovery.contract.effects import fields_of
 from recovery.contract.errors import ContractError, ParamsInvalid
+from recovery.contract.sealed import refuse_tokens
 from recovery.engine import intents, memory
 from recovery.engine.memory import Memory
 from runs import access, clock, record
+from runs.checkpoints import tokens
 from runs.errors import NotFound, RunEnded, RunsError
 from runs.models import Person, Run, Workspace
 from runs.models.base import new_id
@@ -52,8 +54,10 @@ def accept(
     """
     try:
         run_type = registry.run_type(type)
+        refuse_tokens(type, input)
         loaded = run_type.load(input)
-        data = run_type.dump(loaded)
+        with tokens.within(workspace.pk):
+            data = run_type.dump(loaded)
     except ContractError:
         # A contract may have changed since: what was accepted under this act stays accepted (invariant 15).
         access.require(actor, workspace.pk, "start")
@@ -137,6 +141,7 @@ def _payload(run: Run, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     declared = registry.run_type(run.type, run.type_version).contract.ownership.signals
     if name not in declared:
         raise UnknownSignal(f"{run.type} knows no signal {name!r}", name=name, known=sorted(declared))
+    refuse_tokens(name, payload)
     try:
         told = declared[name].model_validate(dict(payload)).model_dump(mode="json")
     except ValidationError as error:

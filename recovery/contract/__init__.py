@@ -40,6 +40,7 @@ from recovery.contract.runs import (
     UnknownBeforeResume,
     step,
 )
+from recovery.contract.sealed import Sealed
 from recovery.contract.transitions import Compensate, Compute, Fail, Finish, Perform, Start, Transition, Wait
 from recovery.contract.units import days, hours, minutes, seconds
 from runs.states import EffectState
@@ -82,6 +83,7 @@ __all__ = [
     "Retry",
     "RunContract",
     "RunType",
+    "Sealed",
     "Signatures",
     "Start",
     "StateSchema",

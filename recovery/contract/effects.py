@@ -37,6 +37,7 @@ from recovery.contract.promises import Promise
 from recovery.contract.readback import Readback
 from recovery.contract.retry import Retry
 from recovery.ports.base import Port
+from runs.checkpoints import tokens
 
 
 class Missing:
@@ -206,7 +207,7 @@ class EffectRequest:
         if language is not None:
             with override(language):
                 return self.sentence()
-        facts: dict[str, Any] = {**self.data, "stake": self.stake}
+        facts: dict[str, Any] = {**tokens.masked(self.data), "stake": self.stake}
         if isinstance(self.stake, Money):
             facts["amount"] = self.stake
         return str(self.contract.describe).format(**facts)

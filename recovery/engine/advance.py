@@ -34,8 +34,17 @@ from recovery.engine.changes import reason
 from recovery.engine.memory import Pending, Waiting
 from recovery.engine.session import Session, Superseded
 from runs import clock, record
-from runs.checkpoints import codec
-from runs.errors import IllegalMove, KeyMismatch, LostRace, StaleOwner, StaleVersion, Unreadable
+from runs.checkpoints import codec, tokens
+from runs.errors import (
+    ArchiveAway,
+    IllegalMove,
+    KeyMismatch,
+    LostRace,
+    StaleOwner,
+    StaleVersion,
+    Undecryptable,
+    Unreadable,
+)
 from runs.models import Effect, Signal
 from runs.record import Entry
 from runs.states import EffectState, EventKind, RunState, WaitingOn
@@ -60,7 +69,8 @@ def advance(workspace: UUID, run: UUID) -> str:
     failpoints.hit("advance.leased")
     session = Session(me, dict(lease.row), clock.Watch(lease.at))
     try:
-        return _Advance(session).go()
+        with tokens.within(workspace):
+            return _Advance(session).go()
     except StaleOwner as error:
         # Somebody took over. An old token changes no state; the answer it brings is kept as evidence (invariant 6).
         log.warning("run %s: nothing was written, %s", run, error)
@@ -100,6 +110,11 @@ class _Advance:
             return cancel.settle(s)
         try:
             restored, s.memory = memory.restore(s.run)
+        except Undecryptable as error:
+            # Not lost while the key exists somewhere: it waits for a worker that has it, and is never failed for it.
+            return self._wait_for_version(error.code, key=error.facts["key"])
+        except ArchiveAway as error:
+            return self._wait_for_version(error.code, on=WaitingOn.DEPENDENCY)
         except Unreadable as error:
             return finish.quarantine(s, reason(error.code, why=str(error), **error.facts))
         try:
@@ -174,6 +189,7 @@ class _Advance:
         outcomes = endings.step_outcomes(effects, known)
         given = outcomes if pending.many else outcomes[0]
         s.memory.remember_settled(settled)
+        s.memory.remember_shown(id for one in outcomes for id in one.evidence)
         s.memory.done.append({"step": pending.then, "effects": [str(e.pk) for e in settled]})
         del s.memory.done[: -memory.SETTLED_KEPT]
         s.memory.pending = None
@@ -275,14 +291,14 @@ class _Advance:
         )
         return "handed back"
 
-    def _wait_for_version(self, code: str, **facts: Any) -> str:
-        """Not touched: a worker that knows the version will take it. The checkpoint stays as it is."""
+    def _wait_for_version(self, code: str, *, on: WaitingOn = WaitingOn.VERSION_MISSING, **facts: Any) -> str:
+        """Not touched: a worker that knows the version, or has the key, will take it. The checkpoint stays as it is."""
         s = self.s
         s.commit(
             [Entry(EventKind.RUN_WAITED, reason(code, **facts))],
             run={
                 "state": RunState.WAITING,
-                "waiting_on": WaitingOn.VERSION_MISSING,
+                "waiting_on": on,
                 "lease_owner": None,
                 "tries": 0,
                 "gate": [reason(code, **facts)],

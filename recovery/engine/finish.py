@@ -8,7 +8,7 @@ from typing import Any
 
 from recovery.contract import Fail, Finish
 from recovery.contract.runs import RunType
-from recovery.engine import approvals, intents
+from recovery.engine import approvals, contents, intents
 from recovery.engine.changes import open_review, reason
 from recovery.engine.checks import Report
 from recovery.engine.session import Session
@@ -46,7 +46,7 @@ def wait_for_effects(
     s: Session, effects: Sequence[Effect], *, entries: Sequence[Entry] = (), changed: bool = False
 ) -> str:
     """Release the run until its effects settle. ``entries`` come first; ``changed``: the checkpoint differs."""
-    s.open = [{"id": str(e.pk), "state": e.state, "version": e.version} for e in effects if e.state in EFFECT_OPEN]
+    s.open = contents.open_effects(effects, entries)
     on = waits_for(effects)
     wait(s, on, wake_at=None, entries=entries, checkpoint=changed or bool(s.buffer))
     return f"waits: {on}"

@@ -13,13 +13,17 @@ from typing import Any
 from uuid import UUID
 
 from recovery.contract import Fail, Finish
-from recovery.engine import workers
+from recovery.engine import contents
 from runs import record
-from runs.checkpoints import codec, load
+from runs.checkpoints import codec, load, tiers
+from runs.checkpoints.codec import Base
 from runs.models import Effect
 
 SETTLED_KEPT = 100
 """Settled effects that a checkpoint still names; older ones are in the record."""
+
+SHOWN_KEPT = 20
+"""Pieces of evidence that steps were shown last; older ones are in the record."""
 
 
 @dataclass(slots=True)
@@ -57,6 +61,8 @@ class Memory:
     """The run as its steps left it. ``step`` is what is called next when nothing is pending or waited for.
 
     ``ending``: how a step said that it ends, while something sent is still open. ``owner``: the worker that wrote it.
+    ``pins``: versions of model, prompt and the like. ``spent``: budgets used. ``evidence``: what steps were shown last.
+    ``base``: the full checkpoint that the next one may be a delta of; ``coming``: the same once that one is committed.
     """
 
     data: dict[str, Any]
@@ -68,8 +74,21 @@ class Memory:
     code: str = ""
     owner: str = ""
     ending: Finish | Fail | None = None
+    base: Base | None = None
+    coming: Base | None = None
+    pins: dict[str, Any] = field(default_factory=dict)
+    spent: dict[str, Any] = field(default_factory=dict)
+    children: list[dict[str, Any]] = field(default_factory=list)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)
+    compensation: dict[str, Any] | None = None
     computing: Computing | None = None
     calls: int = 0
+
+    def remember_shown(self, evidence: Iterable[UUID]) -> None:
+        """Note the evidence that a step was shown."""
+        self.evidence.extend(str(id) for id in evidence)
+        del self.evidence[:-SHOWN_KEPT]
 
     def remember_settled(self, effects: Iterable[Effect]) -> None:
         """Note effects whose outcome a step has seen."""
@@ -78,28 +97,29 @@ class Memory:
         del self.settled[:-SETTLED_KEPT]
 
 
-def seal(run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Mapping[str, Any]] = ()) -> record.Sealed:
-    """The next checkpoint of ``run`` (its row). ``effects``: open ones as id, state, version, attempt.
+def seal(
+    run: Mapping[str, Any],
+    memory: Memory,
+    why: str,
+    effects: Iterable[Mapping[str, Any]] = (),
+    *,
+    to: Mapping[str, Any] | None = None,
+) -> record.Sealed:
+    """The next checkpoint of ``run`` (its row). ``effects``: open ones, as ``contents.open_effects`` gives them.
+    ``to``: what its commit makes of the run.
 
     Raises codec.Unserialisable with the field's path before anything is written.
     """
     seq = int(run["checkpoint_seq"]) + 1
+    opened = list(effects)
     content = {
-        "run": str(run["id"]),
-        "workspace": str(run["workspace_id"]),
-        "principal": run["principal"],
-        "owner": _text(run["started_by_id"]),
-        "goal": run["goal"],
-        "type": run["type"],
-        "versions": {
-            "type": run["type_version"],
-            "contract": run["contract_digest"],
-            "code": workers.code_version(),
-            "schema": codec.SCHEMA,
-        },
-        "deadline": _text(run["deadline"]),
+        **contents.who(run),
+        "versions": contents.versions(run, memory.pins),
+        "deadline": contents.text(run["deadline"]),
         "tries": run["tries"],
-        "cancel": {"asked_at": _text(run["cancel_asked_at"]), "by": _text(run["cancel_by_id"])},
+        "budgets": contents.limits(run, memory.spent),
+        "cancel": contents.cancelling(run),
+        "compensation": memory.compensation,
         "data": memory.data,
         "step": memory.step,
         "pending": _pending(memory.pending),
@@ -107,13 +127,25 @@ def seal(run: Mapping[str, Any], memory: Memory, why: str, effects: Iterable[Map
         "ending": _ending(memory.ending),
         "computing": None if memory.computing is None else asdict(memory.computing),
         "calls": memory.calls,
-        "worker": _text(run["lease_owner"]),
         "done": memory.done,
         "settled": memory.settled,
-        "open": list(effects),
+        "open": opened,
+        "unknown": [one["id"] for one in opened if one["state"] in ("unknown", "disputed")],
+        "children": memory.children,
+        "artifacts": memory.artifacts,
+        "evidence": memory.evidence,
+        "next": contents.going_on(run, to or {}, memory),
     }
-    blob = codec.seal(content, workspace=UUID(str(run["workspace_id"])), run=UUID(str(run["id"])), seq=seq)
-    return record.Sealed(seq, why, codec.SCHEMA, blob)
+    workspace, id = UUID(str(run["workspace_id"])), UUID(str(run["id"]))
+    written = codec.write(content, workspace=workspace, run=id, seq=seq, base=memory.base)
+    memory.coming = written.next_base
+    return record.Sealed(seq, why, codec.SCHEMA, written.blob, written.base, written.key)
+
+
+def committed(run: UUID, memory: Memory, sealed: record.Sealed, *, leaving: bool) -> None:
+    """``sealed`` is in the record: only now may the next one be a delta of it. ``leaving``: the run is released."""
+    memory.base = memory.coming
+    tiers.newest(run, sealed.blob, leaving=leaving)
 
 
 def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
@@ -139,15 +171,17 @@ def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
         code=content["versions"]["code"],
         owner=content.get("worker") or "",
         ending=_end_of(content.get("ending")),
+        base=restored.base,
+        pins={name: v for name, v in content["versions"].items() if name in contents.CONFIGURED and v is not None},
+        spent=content.get("budgets", {}).get("spent", {}),
+        children=content.get("children", []),
+        artifacts=content.get("artifacts", []),
+        evidence=content.get("evidence", []),
+        compensation=content.get("compensation"),
         computing=Computing(**content["computing"]) if content.get("computing") else None,
         calls=content.get("calls", 0),
     )
     return restored, memory
-
-
-def _text(value: Any) -> str | None:
-    """A column as text: rows come as JSON from a commit, as Python values from a read."""
-    return value.isoformat() if isinstance(value, datetime) else None if value is None else str(value)
 
 
 def _pending(pending: Pending | None) -> dict[str, Any] | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,7 +20,8 @@ from recovery.engine.endings import Ended
 from recovery.engine.snapshot import AttemptView, EvidenceView
 from recovery.ports.base import Answer, AnswerKind, Prepared
 from runs import record
-from runs.errors import LostRace, StaleOwner
+from runs.checkpoints import tokens
+from runs.errors import LostRace, StaleOwner, Unreadable
 from runs.models import Attempt, Effect
 from runs.record import Commit, Entry
 from runs.states import ATTEMPT_LIVE, AttemptState, EventKind
@@ -76,9 +78,15 @@ def send(
         # these bytes arrive.
         answer = Answer(AnswerKind.NOT_SENT, now, now, error="too_late")
         return Sent(answer, contract.outcomes.classify(answer))
+    try:
+        body, shown = tokens.opened(effect.workspace_id, effect.body)
+    except Unreadable:
+        log.exception("effect %s: a sealed field of its request cannot be opened", effect.pk)
+        answer = Answer(AnswerKind.NOT_SENT, now, now, error="sealed_field")
+        return Sent(answer, contract.outcomes.classify(answer))
     failpoints.hit("send.before")
     answer = contract.port.send(
-        Prepared.from_stored(effect.request, effect.body),
+        Prepared.from_stored(effect.request, body),
         key=effect.sent_key,
         attempt_id=attempt,
         token=token,
@@ -86,7 +94,19 @@ def send(
         authorization=secret,
     )
     failpoints.hit("send.after")
+    answer = _without_echo(answer, shown)
     return Sent(answer, _classify(contract, answer))
+
+
+def _without_echo(answer: Answer, shown: tuple[str, ...]) -> Answer:
+    """What the other side repeats of sealed fields is masked before anything of its answer is kept."""
+    if not shown:
+        return answer
+    body = answer.body
+    for value in shown:
+        for said in {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}:
+            body = body.replace(said.encode(), tokens.MASK.encode()) if said else body
+    return replace(answer, body=body)
 
 
 def _classify(contract: EffectContract, answer: Answer) -> Outcome:

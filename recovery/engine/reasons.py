@@ -283,6 +283,18 @@ REASONS: Final[dict[str, Reason]] = {
         _("Recourse looks again each minute."),
         True,
     ),
+    "undecryptable": _own(
+        _("the sealing key {key}, which opens its checkpoint"),
+        _("the key is in RECOURSE_SEAL_KEYS again"),
+        _("Recourse looks again each minute. Nothing is lost while the key exists."),
+        True,
+    ),
+    "archive_away": _own(
+        _("the archive, which holds its checkpoint"),
+        _("the archive answers"),
+        _("Recourse looks again each minute."),
+        True,
+    ),
 }
 
 OF_RUNS: Final = frozenset({"not_started", "running", "timer", "event", "quarantined"})

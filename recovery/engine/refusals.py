@@ -52,3 +52,10 @@ class NotClaimed(RunsError):
     """This person has not claimed it."""
 
     code = "not_claimed"
+
+
+class NothingSealed(RunsError):
+    """No sealed field is at this path."""
+
+    code = "nothing_sealed"
+    status = 404

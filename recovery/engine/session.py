@@ -96,7 +96,7 @@ class Session:
             *entries[:-1],
             Entry(last.kind, last.data, [*last.changes, *used, own, *changes]),
         ]
-        sealed = memory.seal(self.run, self.memory, why, self.open) if checkpoint else None
+        sealed = memory.seal(self.run, self.memory, why, self.open, to=run) if checkpoint else None
         failpoints.hit("advance.before_commit")
         try:
             done = record.commit(
@@ -106,6 +106,9 @@ class Session:
             if error.facts.get("thing") == "run":
                 raise Superseded from error
             raise
+        if sealed is not None:
+            leaving = "lease_owner" in run and run["lease_owner"] is None and "ended_at" not in (times or {})
+            memory.committed(self.id, self.memory, sealed, leaving=leaving)
         self.buffer = []
         self.consume = None
         self.unsaved = self.settling = None

@@ -20,6 +20,7 @@ import httpx
 from pydantic import BaseModel
 
 from recovery.contract import canonical
+from recovery.contract.sealed import plain
 from recovery.ports.base import Answer, AnswerKind, Prepared
 
 MAX_ANSWER: Final = 1_000_000
@@ -113,7 +114,7 @@ class HttpPort:
     def prepare(self, params: BaseModel, base_url: str, credential: str) -> Prepared:
         """The request with its body as canonical bytes, made once: what is signed is what is sent."""
         url = f"{base_url.rstrip('/')}{self.path}"
-        return Prepared(self.method, url, canonical.dumps(self.body(params)), credential)
+        return Prepared(self.method, url, canonical.dumps(plain(self.body(params))), credential)
 
     def send(
         self,

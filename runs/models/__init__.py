@@ -11,6 +11,7 @@ from runs.models.run import Checkpoint, Run, Signal
 from runs.models.workspace import (
     ApiToken,
     Environment,
+    FieldKey,
     Group,
     Person,
     Workspace,
@@ -36,6 +37,7 @@ __all__ = [
     "Epoch",
     "Event",
     "Evidence",
+    "FieldKey",
     "Group",
     "Notice",
     "NoticeTarget",

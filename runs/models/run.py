@@ -114,7 +114,11 @@ class Signal(RunRow):
 
 
 class Checkpoint(models.Model):
-    """One sealed checkpoint: what another process needs to go on safely (PostgreSQL tier)."""
+    """One sealed checkpoint: what another process needs to go on safely.
+
+    ``base``: the full one that this is a delta of. ``key``: the id of the key that sealed it. ``address``: where in the
+    archive its bytes are, when they have left this table.
+    """
 
     id = models.BigAutoField(primary_key=True)
     workspace = models.ForeignKey(
@@ -126,15 +130,25 @@ class Checkpoint(models.Model):
     seq = models.PositiveIntegerField()
     why = models.CharField(max_length=60)
     schema = models.PositiveSmallIntegerField()
-    sealed = models.BinaryField()
+    base = models.PositiveIntegerField(null=True)
+    key = models.CharField(max_length=64, blank=True, default="")
+    sealed = models.BinaryField(null=True)
     digest = models.CharField(max_length=64, help_text="SHA-256 of the sealed bytes.")
     size = models.PositiveIntegerField()
+    address = models.CharField(max_length=200, blank=True, default="")
     at = models.DateTimeField()
 
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["run", "seq"], name="checkpoint_once"),
             SameWorkspace(field="run", name="checkpoint_same_workspace"),
+            models.CheckConstraint(
+                condition=Q(sealed__isnull=False, address="") | (Q(sealed__isnull=True) & ~Q(address="")),
+                name="checkpoint_is_in_one_place",
+            ),
+            models.CheckConstraint(
+                condition=Q(base__isnull=True) | Q(base__lt=F("seq")), name="checkpoint_base_before"
+            ),
         ]
 
     def __str__(self) -> str:

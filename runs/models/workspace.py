@@ -42,6 +42,7 @@ class Workspace(models.Model):
             ("drill", "Rehearse faults"),
             ("administer", "Manage people, tokens and rules"),
             ("start", "Start runs and send signals"),
+            ("reveal", "Look at a sealed field"),
         ]
 
     def __str__(self) -> str:
@@ -146,9 +147,21 @@ class ApiToken(Row):
         return self.label
 
 
+class FieldKey(models.Model):
+    """A workspace's key for sealed fields, itself sealed: ``wrapped``, by the key whose id is ``key``."""
+
+    workspace = models.OneToOneField(Workspace, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    wrapped = models.BinaryField()
+    key = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"field key of {self.workspace_id}"
+
+
 __all__ = [
     "ApiToken",
     "Environment",
+    "FieldKey",
     "Group",
     "Person",
     "Workspace",

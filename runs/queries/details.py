@@ -190,7 +190,7 @@ def effects_page(run: Run, *, cursor: str | None = None, limit: int = 50) -> Pag
 def checkpoints_page(run: Run, *, before: int | None = None, limit: int = 100) -> list[Checkpoint]:
     """The run's checkpoints, newest first, from below ``before``. One query, which leaves their bytes there.
 
-    Each has ``intact``: whether its stored bytes still match their digest.
+    Each has ``intact``: whether its stored bytes still match their digest; None for one that is in the archive.
     """
     rows = Checkpoint.objects.filter(run=run, workspace=run.workspace_id).defer("sealed").order_by("-seq")
     if before is not None:

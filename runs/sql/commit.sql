@@ -266,9 +266,19 @@ BEGIN
                 USING ERRCODE = 'RC001';
         END IF;
         v_run := v_run || jsonb_build_object('checkpoint_seq', v_checkpoint);
-        INSERT INTO runs_checkpoint (workspace_id, run_id, seq, why, schema, sealed, digest, size, at)
+        IF p->'checkpoint'->>'base' IS NOT NULL THEN
+            -- A delta of a delta, or of what was never committed, could not be opened.
+            PERFORM 1 FROM runs_checkpoint
+            WHERE run_id = v_run_id AND seq = (p->'checkpoint'->>'base')::int AND base IS NULL;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'checkpoint % is no full one of this run', p->'checkpoint'->>'base'
+                    USING ERRCODE = 'RC003';
+            END IF;
+        END IF;
+        INSERT INTO runs_checkpoint (workspace_id, run_id, seq, why, schema, base, key, sealed, digest, size, address, at)
         VALUES (v_ws, v_run_id, v_checkpoint, p->'checkpoint'->>'why', (p->'checkpoint'->>'schema')::int,
-                p_sealed, encode(sha256(p_sealed), 'hex'), length(p_sealed), v_now);
+                (p->'checkpoint'->>'base')::int, p->'checkpoint'->>'key',
+                p_sealed, encode(sha256(p_sealed), 'hex'), length(p_sealed), '', v_now);
     END IF;
 
     -- 7. The head moves with everything else.

@@ -3,6 +3,8 @@
 Writing transactions of a run with n effects in a row (transaction ids that PostgreSQL used), and effects per second
 beside DBOS steps per second: the same PostgreSQL (fsync on), the same HTTP call, client and server, two processes
 each, interleaved pairs. Admission, chained history and checkpoints are on.
+
+``python -m tests.bench checkpoint``: a large state after a small change, in every tier, and a rotation of keys.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from console.stack import environment
 from console.stack.ports import free_port
 from console.stack.services import Services
 from recovery.sandbox.client import SandboxClient
+from tests.bench import checkpoint
 
 N = 10
 PROCESSES = 2
@@ -30,9 +33,19 @@ PROCESSES = 2
 
 def main() -> None:
     asked = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    asked.add_argument(
+        "what",
+        nargs="?",
+        choices=["effects", "checkpoint"],
+        default="effects",
+        help="effects beside a peer (unless given), or the checkpoint of a large state",
+    )
     asked.add_argument("--pairs", type=int, default=5, help="interleaved pairs")
     asked.add_argument("--runs", type=int, default=40, help="runs of ten effects, each process and measurement")
     options = asked.parse_args()
+    if options.what == "checkpoint":
+        checkpoint.main()
+        return
     with tempfile.TemporaryDirectory(prefix="rc-") as folder:
         services = Services(Path(folder), durable=True)
         port = free_port()

@@ -68,3 +68,5 @@ def test_a_checkpoint_tells_whether_its_bytes_still_match(world: make.World, dja
     Checkpoint.objects.filter(pk=one.pk).update(sealed=b"x")
     assert [c.intact for c in queries.checkpoints_page(run)] == [False]
     assert queries.checkpoints_page(run, before=one.seq) == []
+    Checkpoint.objects.filter(pk=one.pk).update(sealed=None, address="w/r/1-d")
+    assert [c.intact for c in queries.checkpoints_page(run)] == [None]

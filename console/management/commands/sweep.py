@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connections
 
 from recovery.engine import workers
+from recovery.upkeep.archiving import Mover
 from recovery.upkeep.sweep import Sweep, is_the_one
 
 log = logging.getLogger("recourse.sweep")
@@ -27,7 +28,7 @@ class Command(BaseCommand):
         stop = threading.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
-        sweep = Sweep()
+        sweep, mover = Sweep(), Mover()
         mine = False
         while not stop.is_set():
             began = time.monotonic()
@@ -35,6 +36,7 @@ class Command(BaseCommand):
                 workers.me("sweep")
                 mine = mine or is_the_one()
                 if mine:
+                    mover.look()
                     counts = {name: n for name, n in sweep.run_once().items() if n}
                     if counts:
                         log.info("sweep %s in %.0f ms", counts, (time.monotonic() - began) * 1000)

@@ -191,6 +191,14 @@ def test_checkpoints_are_verified_as_they_are_read(scene: Scene) -> None:
     assert re.search(r"#1 \S+ when the run was accepted \d+\W+bytes damaged", page), page
 
 
+def test_a_checkpoint_in_the_archive_is_not_called_damaged(scene: Scene) -> None:
+    effect = _settled(scene)
+    Checkpoint.objects.filter(run=effect.run_id).update(sealed=None, address="w/r/1-d")
+    page = _page(scene, effect.run_id, query="?tab=checkpoints")
+    assert "in the archive, verified when it is read" in page and "damaged" not in page
+    assert re.search(r"Checkpoint #\d+ \d\d:\d\d:\d\d, in the archive", page)
+
+
 def test_the_chain_is_verified_on_request(scene: Scene) -> None:
     """Reads only; a changed line is named with what is still good."""
     effect = _settled(scene)

@@ -14,6 +14,7 @@ from runs.states import ApprovalState, EffectState, EventKind, ReviewKind, RunSt
 from tests.recovery.engine.world import World
 from tests.recovery.signers import sign
 from tests.recovery.stage import act
+from tests.runs.make import forget
 
 
 def test_before_anything_began(w: World) -> None:
@@ -165,6 +166,7 @@ def test_a_run_with_a_damaged_checkpoint_can_be_cancelled(w: World) -> None:
     run = w.accept("test.waiter", mode="timer")
     w.drive()
     Checkpoint.objects.filter(run_id=run).update(sealed=b"RCK1 damaged")
+    forget(run)
     w.cancel(run)
     w.drive()
     assert w.run(run).state == RunState.CANCELLED

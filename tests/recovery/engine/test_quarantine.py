@@ -8,6 +8,7 @@ from runs.models import Checkpoint, Review
 from runs.states import EffectState, EventKind, ReviewKind, RunState, WaitingOn
 from tests.recovery.engine.world import World
 from tests.recovery.stage import later
+from tests.runs.make import forget
 
 MISTAKES = {
     "raises": ("step_raised", "the author's own words"),
@@ -112,6 +113,7 @@ def test_a_damaged_checkpoint(w: World) -> None:
     w.drive()
     newest = Checkpoint.objects.filter(run_id=run).order_by("-seq")[0]
     Checkpoint.objects.filter(pk=newest.pk).update(sealed=bytes(newest.sealed)[:-1] + b"!")
+    forget(run)
     later(minutes=11)
     w.drive()
     row = w.run(run)
