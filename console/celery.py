@@ -10,7 +10,13 @@ import time
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init, worker_process_shutdown, worker_ready, worker_shutdown
+from celery.signals import (
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
+    worker_shutdown,
+    worker_shutting_down,
+)
 from django.db import DatabaseError, connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
@@ -41,6 +47,15 @@ def worker_began(**kwargs: Any) -> None:
     del kwargs
     if "dispatch" in app.amqp.queues.consume_from:
         _enlist("dispatch")
+
+
+@worker_shutting_down.connect
+def begin_to_end(**kwargs: Any) -> None:
+    """Threads that send one effect after another must not keep the process."""
+    del kwargs
+    from recovery.traffic import lanes
+
+    lanes.close()
 
 
 @worker_process_shutdown.connect

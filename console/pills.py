@@ -156,6 +156,11 @@ PILLS: Final[dict[str, dict[str, Pill]]] = {
         "held": _p(_("Held"), "person", "solid", "pause-circle"),
         "stopped": _p(_("Stopped"), "quiet", "plain", "stop"),
     },
+    "breaker": {
+        "closed": _p(_("It is called"), "ok", "plain", "check-circle"),
+        "open": _p(_("It is not called"), "bad", "solid", "signal-slash"),
+        "half_open": _p(_("One call tries"), "moving", "soft", "signal"),
+    },
     "call": {
         "ready": _p(_("To be asked"), "quiet", "soft", "queue-list"),
         "committed": _p(_("Being asked"), "moving", "soft", "paper-airplane"),

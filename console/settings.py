@@ -42,6 +42,8 @@ INSTALLED_APPS = [
     "django_htmx",
     "heroicons",
     "axes",
+    # Whoever runs this installation adds what they wrote: each app's contracts.py is found.
+    *(app.strip() for app in env.values.get("RECOURSE_APPS", "").split(",") if app.strip()),
 ]
 MIDDLEWARE = [
     "console.middleware.RequestId",

@@ -60,6 +60,8 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     "item_unknown": _("Not recorded. Each item needs a word; one that is unknown keeps the whole unknown."),
     "claimed": _("Not claimed. {who} has had this since {at}. You can take it over."),
     "not_claimed": _("Nothing was done. You have not claimed this."),
+    "share_invalid": _("Nothing was done. A share is above 0 and at most 1."),
+    "nothing_to_drain": _("Nothing was done. Nothing waits for {dependency}."),
     "csrf": _("Nothing was done. This page was open across a sign-in. Read it again; then press once more."),
 }
 
@@ -85,6 +87,7 @@ PLAIN: Final[dict[str, str | Promise]] = {
     "no_permit": _("Not sent. The other side takes no more at the moment. It waits."),
     "too_late": _("Too late: it was sent."),
     "decision_waiting": _("Not recorded. A decision about this waits for a second person."),
+    "nothing_to_drain": _("Nothing was done. Nothing waits there."),
     "claimed": _("Not claimed. Somebody else has this. You can take it over."),
     "already_signed": _("You have already answered this request. Nothing was done twice."),
     "approval_ended": _("Nothing was done. This request has ended and cannot be used."),

@@ -29,7 +29,10 @@ _counted: dict[str, tuple[float, int]] = {}
 def ring(what: Ring) -> None:
     """Tell the senders what is ready and the advancers what is due. Never raises for a broken broker."""
     from recovery import tasks
+    from recovery.traffic import breaker
 
+    if what.trip is not None:
+        breaker.look(what.trip)
     for effect in what.ready:
         _publish(tasks.dispatch, str(effect))
     for call in what.calls:

@@ -42,6 +42,7 @@ def ring_of(c: Commit, done: Committed) -> doorbells.Ring:
         approvals=tuple(approvals),
         reviews=reviews,
         ready=tuple(ready),
+        trip=done.trip,
         calls=tuple(calls),
         wake=bool(wake_at) and clock.parse(str(wake_at)) <= done.at and not done.run.get("lease_owner"),
     )

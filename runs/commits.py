@@ -21,6 +21,9 @@ from runs.models import (
     Attempt,
     Call,
     Callback,
+    Capacity,
+    Dependency,
+    Drain,
     Effect,
     EffectLink,
     Evidence,
@@ -42,6 +45,9 @@ THINGS: dict[str, type[models.Model]] = {
     "review": Review,
     "link": EffectLink,
     "signal": Signal,
+    "breaker": Capacity,
+    "dependency": Dependency,
+    "drain": Drain,
     "callback": Callback,
     "call": Call,
 }
@@ -108,13 +114,28 @@ class Commit:
     act: Act | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: Sealed | None = None
+    admission: Admission | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """How the attempts that a commit makes are let in to their capacity (``runs/sql/capacity.sql``).
+
+    ``ahead``: seconds until the moment of the call that the sender is ready to wait. ``budget``: the share of the
+    capacity's calls that may be repeats, None for no limit.
+    """
+
+    ahead: float = 0.0
+    budget: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
     """What a commit led to. ``run``: the run's columns that changed, its state, ``wake_at`` and ``lease_owner``.
 
-    ``replayed``: the same action id had been carried out before, this is its result.
+    ``replayed``: the same action id had been carried out before, this is its result. ``wait``: seconds until the
+    moment that the attempt's capacity gave it, None where nothing paces it. ``trip``: a capacity whose breaker should
+    be looked at.
     """
 
     at: datetime
@@ -123,6 +144,8 @@ class Committed:
     run: Mapping[str, Any]
     facts: Mapping[str, Any]
     replayed: bool = False
+    wait: float | None = None
+    trip: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from uuid import UUID
 @dataclass(frozen=True, slots=True)
 class Ring:
     """What one commit touched. ``kinds`` are its events' kinds; ``ready`` the effects now ready to be sent; ``calls``
-    the computations now to be asked for; ``wake`` whether the run is due now."""
+    the computations now to be asked for; ``wake`` whether the run is due now; ``trip`` a capacity whose breaker is to
+    be looked at."""
 
     workspace: UUID
     run: UUID | None
@@ -24,6 +25,7 @@ class Ring:
     reviews: bool
     ready: tuple[UUID, ...]
     wake: bool
+    trip: UUID | None = None
     calls: tuple[UUID, ...] = ()
 
 

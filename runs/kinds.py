@@ -77,6 +77,7 @@ class EventKind(TextChoices):
     DEPENDENCY_RELEASED = "dependency.released"
     DEPENDENCY_CHANGED = "dependency.changed"
     DEPENDENCY_RATED = "dependency.rated"
+    DEPENDENCY_WAITED = "dependency.waited"
     BREAKER_MOVED = "breaker.moved"
     DRAIN_STARTED = "drain.started"
     DRAIN_MOVED = "drain.moved"

@@ -23,6 +23,7 @@ from runs import clock, doorbells, errors
 from runs.announce import ring_of
 from runs.commits import (
     Act,
+    Admission,
     Change,
     Commit,
     Committed,
@@ -83,6 +84,21 @@ def note(
     return commit(Commit(workspace, None, [Entry(kind, data)], actor=actor, reason=reason))
 
 
+def take_moment(dependency: UUID, *, ahead: float) -> float | None:
+    """Take the next moment of the dependency's capacity for a call that makes no attempt (a readback).
+
+    Returns seconds until it, None where nothing paces it. It changes no state and has no event: a moment that is not
+    used is only a call not made. Raises NoPermit when the moment is more than ``ahead`` seconds away.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT runs_take_moment(%s, %s)", [dependency, ahead])
+            (wait,) = cursor.fetchone()
+    except DatabaseError as error:
+        raise _refusal(error) from error
+    return None if wait is None else float(wait)
+
+
 def _payload(c: Commit) -> dict[str, Any]:
     payload: dict[str, Any] = {
         "workspace": c.workspace,
@@ -101,6 +117,8 @@ def _payload(c: Commit) -> dict[str, Any]:
         payload["version"] = c.version
     if c.act is not None:
         payload["action"] = {"id": c.act.id, "route": c.act.route, "digest": c.act.digest, "facts": c.facts}
+    if c.admission is not None:
+        payload["admission"] = {"ahead": c.admission.ahead, "budget": c.admission.budget}
     if c.checkpoint is not None:
         payload["checkpoint"] = {
             "seq": c.checkpoint.seq,
@@ -193,6 +211,8 @@ def _committed(c: Commit, answer: Mapping[str, Any]) -> Committed:
         run=answer.get("row") or {},
         facts=answer.get("facts") or {},
         replayed=bool(answer.get("replayed")),
+        wait=answer.get("wait"),
+        trip=UUID(answer["trip"]) if answer.get("trip") else None,
     )
     if not done.replayed:
         # Robust: what is recorded is recorded, whoever could not be told.
@@ -203,6 +223,7 @@ def _committed(c: Commit, answer: Mapping[str, Any]) -> Committed:
 __all__ = [
     "DEAD_AFTER",
     "Act",
+    "Admission",
     "Change",
     "Commit",
     "Committed",

@@ -212,9 +212,9 @@ class DrainState(TextChoices):
 class BreakerState(TextChoices):
     """Whether a capacity is called at all."""
 
-    CLOSED = "closed"
-    OPEN = "open"
-    HALF_OPEN = "half_open"
+    CLOSED = "closed"  # it is called
+    OPEN = "open"  # too many calls were turned away or not answered; left when its pause is over
+    HALF_OPEN = "half_open"  # one call tries; left by how that one ends
 
 
 class CallState(TextChoices):
@@ -287,8 +287,9 @@ def _from(sources: Iterable[str], *targets: str) -> set[tuple[str, str]]:
 
 _R, _E, _A, _S, _V, _T = RunState, EffectState, ApprovalState, SignatureState, VerdictState, AttemptState
 
-_P, _D = PlanState, DrainState
-_D_LIVE: Final = set(DrainState) - {DrainState.DRAINED, DrainState.STOPPED}
+_P, _D, _B = PlanState, DrainState, BreakerState
+DRAIN_ENDED: Final = frozenset({DrainState.DRAINED, DrainState.STOPPED})
+_D_LIVE: Final = set(DrainState) - DRAIN_ENDED
 
 _NEGATIVE = {_E.NOT_APPLIED, _E.CANCELLED, _E.EXPIRED, _E.REJECTED}
 
@@ -353,15 +354,9 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         | _from({_A.UNSATISFIABLE}, _A.PENDING, _A.SUPERSEDED, _A.REVOKED, _A.EXPIRED)
         | _from({_A.EXPIRED}, _A.SUPERSEDED)
     ),
-    "signature": frozenset(
-        _from({START}, _S.SIGNED, _S.REJECTED) | _from({_S.SIGNED}, _S.WITHDRAWN),
-    ),
-    "verdict": frozenset(
-        _from({START}, _V.PROPOSED, _V.RECORDED) | _from({_V.PROPOSED}, _V.RECORDED, _V.REFUSED),
-    ),
-    "review": frozenset(
-        _from({START}, ReviewState.OPEN) | _from({ReviewState.OPEN}, ReviewState.CLOSED),
-    ),
+    "signature": frozenset(_from({START}, _S.SIGNED, _S.REJECTED) | _from({_S.SIGNED}, _S.WITHDRAWN)),
+    "verdict": frozenset(_from({START}, _V.PROPOSED, _V.RECORDED) | _from({_V.PROPOSED}, _V.RECORDED, _V.REFUSED)),
+    "review": frozenset(_from({START}, ReviewState.OPEN) | _from({ReviewState.OPEN}, ReviewState.CLOSED)),
     "plan": frozenset(
         _from({START}, _P.DRAFT, _P.RUNNING)
         | _from({_P.DRAFT}, _P.RUNNING, _P.ENDED)
@@ -378,6 +373,11 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         | _from(_D_LIVE - {_D.HELD}, _D.HELD, _D.DRAINED)
         | _from({_D.HELD}, *(_D_LIVE - {_D.HELD}))
         | _from(_D_LIVE, _D.STOPPED)
+    ),
+    "breaker": frozenset(
+        _from({START, _B.HALF_OPEN}, _B.CLOSED)
+        | _from({_B.CLOSED, _B.HALF_OPEN}, _B.OPEN)
+        | _from({_B.OPEN}, _B.HALF_OPEN)
     ),
     "call": frozenset(
         _from({START}, CallState.READY, CallState.COMMITTED)

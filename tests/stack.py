@@ -70,8 +70,8 @@ class Stack:
 
 
 @contextmanager
-def running(*options: str, data: Path | None = None, ready: str = "Ready: ") -> Iterator[Stack]:
-    """Start `manage.py up` on a free port, wait until it says `ready`, end it afterwards."""
+def running(*options: str, data: Path | None = None, ready: str = "Ready: ", **more: str) -> Iterator[Stack]:
+    """Start `manage.py up` on a free port, wait until it says `ready`, end it afterwards. `more`: environment."""
     folder = data or Path(tempfile.mkdtemp(prefix="rc-"))
     port = free_port()
     output = folder / "up.out"
@@ -82,7 +82,7 @@ def running(*options: str, data: Path | None = None, ready: str = "Ready: ") -> 
             stdout=file,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=_outside(),
+            env={**_outside(), **more},
             start_new_session=True,
         )
     running_stack = Stack(f"http://127.0.0.1:{port}", folder, process, output)

@@ -53,6 +53,11 @@ WHY: Final[dict[str, str | Promise]] = {
     "unreadable": gettext_lazy("its checkpoint cannot be opened"),
     "checks_ask": gettext_lazy("the checks before going on ask for a person: {checks}"),
     "computation_lost": gettext_lazy("the answer of {operation} was lost, and its contract bears {samples}"),
+    "breaker_open": gettext_lazy("too many calls to {dependency} failed; nothing is sent there"),
+    "dependency_held": gettext_lazy("a person holds {dependency}; nothing is sent there"),
+    "go_ahead": gettext_lazy("the first few went to {dependency}; the rest waits for a go-ahead"),
+    "canary_failed": gettext_lazy("of the first {tried} to {dependency}, {failed} failed"),
+    "held_by_person": gettext_lazy("a person holds the backlog for {dependency}"),
     "no_quorum": gettext_lazy("nobody could meet the rule: it needs {needed}, and {eligible} may sign"),
 }
 """Why a run stands still, by the stored code."""

@@ -51,7 +51,9 @@ class Line:
         review = self.review
         if review.effect is not None:
             return review.effect.describe
-        return review.run.title if review.run is not None else str(review.subject)
+        if review.run is not None:
+            return review.run.title
+        return str(review.why.get("facts", {}).get("dependency", review.subject))
 
     @property
     def stake(self) -> str:
@@ -90,7 +92,7 @@ def subject_url(review: Review) -> str:
         return f"/approvals/{review.approval_id}/"
     if review.effect_id is not None:
         return f"/effects/{review.effect_id}/"
-    return f"/runs/{review.run_id}/"
+    return f"/runs/{review.run_id}/" if review.run_id is not None else "/inbox/"
 
 
 def _why(row: InboxRow, now: datetime) -> Iterator[str]:

@@ -45,6 +45,7 @@ THINGS: Final[dict[str, str | Promise]] = {
     "approval": gettext_lazy("The request"),
     "verdict": gettext_lazy("The decision"),
     "review": gettext_lazy("The item"),
+    "drain": gettext_lazy("The drain"),
 }
 
 DONE: Final[dict[str, str | Promise]] = {
@@ -53,6 +54,9 @@ DONE: Final[dict[str, str | Promise]] = {
     "asked": gettext_lazy("asked"),
     "closed": gettext_lazy("closed"),
     "started": gettext_lazy("started"),
+    "held": gettext_lazy("held"),
+    "released": gettext_lazy("released"),
+    "ended": gettext_lazy("ended"),
 }
 """The participle of "Already {what} at {at} by {who}"."""
 

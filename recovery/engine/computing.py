@@ -28,11 +28,12 @@ from recovery.engine.changes import reason
 from recovery.engine.memory import Computing
 from recovery.engine.session import Session
 from recovery.ports.base import Answer, AnswerKind, Prepared
+from recovery.traffic import admission
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NoPermit
 from runs.models import Call, Event, Run, Worker
 from runs.models.base import new_id
-from runs.record import DEAD_AFTER, Commit, Entry
+from runs.record import DEAD_AFTER, Admission, Commit, Entry
 from runs.states import RUN_ENDED, CallState, EventKind, RunState, WaitingOn
 
 log = logging.getLogger("recourse.compute")
@@ -122,14 +123,16 @@ def _ask(s: Session, contract: ComputeContract, request: ComputeRequest, *, n: i
         row |= {"state": CallState.COMMITTED, "worker": s.me.id}
         times = {"asked_at": 0.0, "sent_at": 0.0, "expires_at": _limit(contract)}
         try:
-            s.commit(
+            done = s.commit(
                 [Entry(EventKind.CALL_SENT, {**told, "how": "inline"}, [record.new("call", row, times)])],
                 run={"tries": 0},
                 why="before_call",
+                admission=Admission(ahead=admission.AHEAD_INLINE),
             )
         except NoPermit:
             row |= {"worker": None}
         else:
+            admission.wait(done)
             failpoints.hit("call.committed")
             _send(Call.objects.get(pk=row["id"]), contract, handed=False)
             return ""
@@ -164,11 +167,15 @@ def ask(call_id: UUID) -> str:
     wakes = record.run_moves({}, prior=MAY_ASK, times={"wake_at": _limit(contract)}, soonest=True)
     data = {"call": str(call.pk), "operation": call.operation, "place": call.place, "n": call.n, "how": "claimed"}
     try:
-        record.commit(Commit(call.workspace_id, call.run_id, [Entry(EventKind.CALL_SENT, data, [claim, wakes])]))
+        entries = [Entry(EventKind.CALL_SENT, data, [claim, wakes])]
+        admit = Admission(ahead=admission.AHEAD)
+        done = record.commit(Commit(call.workspace_id, call.run_id, entries, admission=admit))
     except NoPermit:
         return "no permit"
     except (LostRace, IllegalMove):
         return "another was first"
+    connection.close()
+    admission.wait(done)
     failpoints.hit("call.committed")
     call.state, call.worker = CallState.COMMITTED, me.id
     return _send(call, contract, handed=True)

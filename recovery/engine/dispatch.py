@@ -5,6 +5,7 @@ It calls no step and moves no run; the outcome's commit wakes the run. No connec
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -16,10 +17,13 @@ from recovery.contract import EffectContract, registry
 from recovery.engine import approvals, endings, intents, outbound, snapshots, workers
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Snapshot, Verb
+from recovery.traffic import admission, lanes
+from recovery.traffic.admission import Standing, standing_of
+from recovery.traffic.lanes import Lane
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NoPermit, StaleVersion
 from runs.models import Approval, Effect
-from runs.record import Change, Commit, Entry
+from runs.record import Admission, Change, Commit, Committed, Entry
 from runs.states import RUN_ENDED, EffectState, EventKind, RunState, WaitingOn
 
 MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING, RunState.QUARANTINED})
@@ -27,8 +31,44 @@ MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | {RunSta
 
 
 def dispatch(effect_id: UUID) -> str:
-    """Send ``effect_id`` if it is ready and may be sent now. Returns what came of it, for the log."""
-    effect = Effect.objects.get(pk=effect_id)
+    """Send ``effect_id`` if it is ready and may be sent now. Returns what came of it, for the log.
+
+    Where its dependency is paced, few threads wait for it; what they find no room for is sent by them afterwards.
+    """
+    effect = _read(effect_id)
+    at = standing_of(effect.dependency)
+    lane = lane_of(at)
+    if lane is None:
+        return _dispatch(effect, at, None)
+    if not lane.enter(effect_id):
+        return "behind others"
+    word, next_one = _in_lane(lane, effect)
+    while next_one is not None:
+        word, next_one = _in_lane(lane, _read(next_one))
+    return word
+
+
+def _read(effect_id: UUID) -> Effect:
+    return Effect.objects.select_related("dependency__capacity").get(pk=effect_id)
+
+
+def _in_lane(lane: Lane, effect: Effect) -> tuple[str, UUID | None]:
+    try:
+        word = _dispatch(effect, standing_of(effect.dependency), lane)
+    except BaseException:
+        lane.give_up()
+        raise
+    return word, lane.leave()
+
+
+def lane_of(at: Standing) -> Lane | None:
+    """This process's lane to a dependency that is paced, else None."""
+    if at.pace is None or at.capacity.rate is None:
+        return None
+    return lanes.lane(at.dependency.pk, at.capacity.pk, at.pace, admission.pace(at.capacity.rate))
+
+
+def _dispatch(effect: Effect, at: Standing, lane: Lane | None) -> str:
     if effect.state != EffectState.READY:
         return effect.state
     contract = registry.effect_contract(effect.operation, effect.contract_version)
@@ -37,7 +77,7 @@ def dispatch(effect_id: UUID) -> str:
         # The nine checks asked a person whether this run goes on: until then nothing of it is sent (invariant 13).
         return "waits for a person"
     now = clock.now()
-    snap = snapshots.take(effect, contract, run, now)
+    snap = snapshots.take(effect, contract, run, now, at)
     decision = decide(snap, contract, now)
     if decision.verb != Verb.SEND:
         return _not_now(effect, contract, decision, now)
@@ -49,7 +89,7 @@ def dispatch(effect_id: UUID) -> str:
             return _quietly(Commit(effect.workspace_id, effect.run_id, entries), "held back")
         if isinstance(checked, Approval):
             consume = approvals.consume(checked)
-    return send(effect, contract, run, snap, consume=consume)
+    return send(effect, contract, run, snap, consume=consume, lane=lane)
 
 
 def send(
@@ -59,10 +99,12 @@ def send(
     snap: Snapshot,
     *,
     consume: list[Change],
+    lane: Lane | None = None,
 ) -> str:
     """Claim, send, record: for an effect that is ready, or unknown and sent again with the same key.
 
-    ``snap``: what was decided on; ``consume``: the changes that use its signatures up.
+    ``snap``: what was decided on; ``consume``: the changes that use its signatures up; ``lane``: where its dependency
+    is paced.
     """
     me = workers.me("dispatch")
     n = effect.attempts + 1
@@ -94,15 +136,20 @@ def send(
     )
     failpoints.hit("dispatch.before_claim")
     try:
-        done = record.commit(Commit(effect.workspace_id, effect.run_id, [entry]))
-    except NoPermit:
-        return "no permit"
+        admit = Admission(ahead=admission.AHEAD, budget=contract.retry.budget)
+        done = _claim(Commit(effect.workspace_id, effect.run_id, [entry], admission=admit), lane)
+    except NoPermit as error:
+        why = error.facts.get("why")
+        return "no permit" if why == "permits" else f"no permit: {why}"
     except (LostRace, StaleVersion, IllegalMove):
         return "another was first"
     failpoints.hit("dispatch.after_claim")
     watch = clock.Watch(done.at)
     claimed = endings.twin(effect)
     claimed.state, claimed.attempts, claimed.version = EffectState.IN_FLIGHT, n, effect.version + 1
+    if done.wait is not None and lane is not None:
+        connection.close()
+        lane.road.depart(done.wait, lane.gap)
     if contract.claims_before_send:
         try:
             outbound.claim(effect, attempt["id"])
@@ -138,6 +185,27 @@ def send(
     return ended.effect.state
 
 
+def _claim(commit: Commit, lane: Lane | None) -> Committed:
+    """Commit an attempt. In a lane one thread at a time asks for a moment, and waits until it may have one.
+
+    Raises NoPermit when that is too far away, or when it is not the pace that stops it.
+    """
+    if lane is None:
+        return record.commit(commit)
+    connection.close()  # whoever waits for its turn holds none: who has it needs one
+    with lane.turn:
+        until = time.monotonic() + admission.AHEAD
+        while True:
+            try:
+                return record.commit(commit)
+            except NoPermit as error:
+                wait = error.facts.get("wait")
+                if error.facts.get("why") != "pace" or wait is None or time.monotonic() + wait > until:
+                    raise
+            connection.close()  # none is held while waiting
+            time.sleep(max(float(wait) - lane.gap, 0.001))
+
+
 def _not_now(effect: Effect, contract: EffectContract, decision: Any, now: Any) -> str:
     if decision.verb == Verb.SETTLE or decision.becomes is not None:
         if decision.becomes == EffectState.AWAITING_APPROVAL:
@@ -148,7 +216,15 @@ def _not_now(effect: Effect, contract: EffectContract, decision: Any, now: Any) 
             if decision.verb == Verb.SETTLE:
                 entries[0].changes = [*approvals.revoke(effect), *entries[0].changes]
         return _quietly(Commit(effect.workspace_id, effect.run_id, entries), str(decision.reason))
+    if decision.reason in _TOLD and (effect.decision or {}).get("reason") != decision.reason:
+        # Once: whoever looks at it sees what it waits for. It stays due, and goes when its dependency lets it.
+        told = record.move("effect", effect.pk, [effect.state], {"decision": decision.as_json()})
+        entry = Entry(EventKind.EFFECT_CHECKED, {**endings.told_of(effect), "decision": decision.as_json()}, [told])
+        return _quietly(Commit(effect.workspace_id, effect.run_id, [entry]), str(decision.reason))
     return str(decision.reason)
+
+
+_TOLD = ("dependency_held", "budget_used_up")
 
 
 def _quietly(commit: Commit, word: str) -> str:

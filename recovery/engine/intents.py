@@ -17,6 +17,7 @@ from django.utils.translation import override
 
 from recovery.contract import EffectRequest, registry
 from recovery.contract.runs import StepRun
+from recovery.traffic import degraded
 from runs.errors import KeyMismatch, RunsError
 from runs.models import Dependency, Effect, Group
 from runs.models.base import new_id
@@ -72,7 +73,8 @@ def dependency(workspace: UUID, name: str) -> Dependency:
     known = _dependencies.get((workspace, name))
     if known is not None and time.monotonic() - known[0] < _KEEP:
         return known[1]
-    found = Dependency.objects.filter(workspace_id=workspace, name=name).first()
+    rows = Dependency.objects.select_related("capacity", "failover__capacity")
+    found = rows.filter(workspace_id=workspace, name=name).first()
     if found is None:
         raise Undeclared(f"this workspace has no dependency {name!r}")
     _dependencies[workspace, name] = (time.monotonic(), found)
@@ -106,7 +108,7 @@ def _build(run: Mapping[str, Any], request: EffectRequest, *, ordinal: int, now:
     contract = request.contract
     contract.require_whole()
     workspace = UUID(str(run["workspace_id"]))
-    where = dependency(workspace, contract.dependency)
+    where = degraded.route(dependency(workspace, contract.dependency), contract)
     key = key_of(run, request, now)
     prepared = contract.port.prepare(request.params, where.base_url, where.credential)
     deadline = now + contract.deadline

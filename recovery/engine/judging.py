@@ -166,6 +166,11 @@ class Case:
         return min(self.now + timedelta(minutes=1), self.last_moment_to_send)
 
     @property
+    def look_soon(self) -> datetime:
+        """When to look again at a retry budget: it comes back with the calls of the next seconds."""
+        return min(self.now + timedelta(seconds=15), self.last_moment_to_send)
+
+    @property
     def key_protects(self) -> bool:
         """Whether the promise makes a repeat harmless now: keys, compared, in force, in the window of the
         first send."""
@@ -192,9 +197,9 @@ class Case:
         return by is not None and self.now < by and self.snap.approval_good
 
     def tries_left(self, kind: FailureClass) -> bool:
-        """Whether class, attempts, total time and budget allow one more send (invariant 10)."""
+        """Whether class, attempts and total time allow one more send (invariant 10); the budget is waited for."""
         retry = self.contract.retry
-        if not retry.allows(kind) or not self.snap.budget_left:
+        if not retry.allows(kind):
             return False
         if self.tries >= retry.attempts:
             return False

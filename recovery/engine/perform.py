@@ -12,10 +12,11 @@ from recovery.engine.decide import decide
 from recovery.engine.intents import Intent, Taken, Undeclared
 from recovery.engine.memory import Pending
 from recovery.engine.session import Session
+from recovery.traffic import admission
 from runs import record
 from runs.errors import KeyMismatch, LostRace, NoPermit
 from runs.models import Approval, Effect, Group, Person, Signal
-from runs.record import Change, Entry
+from runs.record import Admission, Change, Entry
 from runs.states import EffectState, EventKind
 
 
@@ -84,7 +85,9 @@ def _inline(s: Session, intent: Intent) -> str:
         ],
     )
     s.open = [{"id": str(row["id"]), "state": row["state"], "version": 1, "attempt": str(attempt["id"])}]
-    done = s.commit([entry], run={"tries": 0}, why="before_effect")
+    admit = Admission(ahead=admission.AHEAD_INLINE, budget=contract.retry.budget)
+    done = s.commit([entry], run={"tries": 0}, why="before_effect", admission=admit)
+    admission.wait(done)
     failpoints.hit("advance.after_commit")
     effect = Effect(**{**row, "requested_at": done.at})
     if contract.claims_before_send:

@@ -114,6 +114,11 @@ REASONS: Final[dict[str, Reason]] = {
         _PEOPLE,
         _("It waits unsent and expires at {deadline}."),
     ),
+    "budget_used_up": _own(
+        _("calls that are no repeats; too many of the last ones to {dependency} were"),
+        _("there is room for repeats again"),
+        _("Recourse looks again at {at}. It waits unsent and expires at {deadline}."),
+    ),
     "signatures_needed": _person(
         _("signatures of {group}: {what}"),
         _("enough people have signed, or one rejects it"),
@@ -240,6 +245,9 @@ REASONS: Final[dict[str, Reason]] = {
         _("Did not happen: not found {first} and {second}, after the promised lag of {lag_s} s.")
     ),
     "turned_away": _ended(_("Did not happen: {dependency} turned it away before anything was done.")),
+    "refused_meanwhile": _ended(
+        _("Did not happen: nothing is sent to {dependency} at the moment, and new work is refused meanwhile.")
+    ),
     "tries_used_up": _ended(_("Did not happen: nothing was taken in {tries} tries.")),
     "deadline_passed": _ended(_("Expired unsent.")),
     "cancelled_before_sending": _ended(_("Cancelled before sending.")),

@@ -23,8 +23,10 @@ from recovery.contract.readback import Readback, ReadbackAnswer, rows_json
 from recovery.engine import approvals, dispatch, endings, intents, outbound, snapshots
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Decision, Snapshot, Verb
+from recovery.traffic import admission, lanes
+from recovery.traffic.admission import Standing, standing
 from runs import clock, record
-from runs.errors import IllegalMove, LostRace, NotUnknown, StaleVersion
+from runs.errors import IllegalMove, LostRace, NoPermit, NotUnknown, StaleVersion
 from runs.models import Attempt, Dependency, Effect
 from runs.models.base import new_id
 from runs.record import Act, Commit, Committed, Entry
@@ -43,18 +45,31 @@ def reconcile(effect_id: UUID) -> str:
         lost = _lost(effect, contract, run, now)
         if lost:
             return lost
-    snap = snapshots.take(effect, contract, run, now)
+    at = standing(effect.dependency_id)
+    snap = snapshots.take(effect, contract, run, now, at)
     decision = decide(snap, contract, now)
-    if decision.verb == Verb.READ_BACK:
-        _, seen, done = _ask(effect, contract, run, snap)
+    if decision.verb == Verb.READ_BACK or _before_the_drain(effect, contract, snap, at):
+        try:
+            _, seen, done = _ask(effect, contract, run, snap)
+        except NoPermit:
+            return "no permit"
         return seen if done else "another was first"
     if decision.verb == Verb.RESEND:
-        return dispatch.send(effect, contract, run, snap, consume=[])
+        return dispatch.send(effect, contract, run, snap, consume=[], lane=dispatch.lane_of(at))
     if decision.verb == Verb.SEND:
         return dispatch.dispatch(effect.pk)
     if effect.state == EffectState.AWAITING_APPROVAL:
         return _awaiting(effect, contract, decision, now)
     return _carry_out(effect, contract, decision, now)
+
+
+def _before_the_drain(effect: Effect, contract: EffectContract, snap: Snapshot, at: Standing) -> bool:
+    """A drain reads back what nobody knows before anything is written: once, whenever its next check was due."""
+    if effect.state != EffectState.UNKNOWN or contract.reconcile is None:
+        return False
+    since = at.wants_check(effect.requested_at)
+    looked = [e.received_at for e in snap.evidence if e.kind == EvidenceKind.READBACK]
+    return since is not None and all(when < since for when in looked)
 
 
 def check(effect_id: UUID, *, actor: UUID, act: Act) -> tuple[dict[str, Any], Committed]:
@@ -121,7 +136,9 @@ def _ask(
     """Read the authority, keep what it said, and carry out what follows, in one commit."""
     readback = contract.reconcile
     assert readback is not None
-    where = intents.dependency(effect.workspace_id, contract.dependency)
+    # Where it was sent, which may have been somewhere else than its contract says (recovery/traffic/degraded.py).
+    where = Dependency.objects.get(pk=effect.dependency_id)
+    _take_turn(where, hold=act is not None)
     failpoints.hit("reconcile.before_ask")
     if act is None:
         connection.close()  # given back to the pool: none is held during the call
@@ -161,6 +178,16 @@ def _ask(
             return row, "another was first", None
         return row, effect.state, _keep_only(effect, row, actor=actor, act=act)
     return row, ended.effect.state, done
+
+
+def _take_turn(where: Dependency, *, hold: bool) -> None:
+    """A readback is a call like others: paced, though no breaker stops it. Raises NoPermit when too many wait."""
+    wait = record.take_moment(where.pk, ahead=admission.AHEAD)
+    if wait is None:
+        return
+    if not hold:
+        connection.close()
+    lanes.road(where.capacity_id).depart(wait, 0.0)
 
 
 def _read(

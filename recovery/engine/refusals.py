@@ -59,3 +59,16 @@ class NothingSealed(RunsError):
 
     code = "nothing_sealed"
     status = 404
+
+
+class ShareInvalid(RunsError):
+    """A share of a rate is above 0 and at most 1."""
+
+    code = "share_invalid"
+    status = 422
+
+
+class NothingToDrain(RunsError):
+    """Nothing waits for this dependency."""
+
+    code = "nothing_to_drain"

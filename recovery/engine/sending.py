@@ -28,8 +28,12 @@ def before_send(case: Case) -> Decision:
         )
     if case.attempts and not case.tries_left(_class_of(case)):
         return case.settle(EffectState.NOT_APPLIED, "tries_used_up")
+    if snap.shed and not case.attempts:
+        return case.settle(EffectState.NOT_APPLIED, "refused_meanwhile")
     if snap.held:
         return case.wait("dependency_held", case.look_again)
+    if case.attempts and not snap.budget_left:
+        return case.wait("budget_used_up", case.look_soon)
     if snap.not_before is not None and case.now < snap.not_before:
         return case.wait("pause", snap.not_before)
     return case.act(Verb.SEND, "send_now")

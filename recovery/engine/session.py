@@ -15,7 +15,7 @@ from recovery.engine.workers import Me
 from runs import clock, record
 from runs.errors import LostRace
 from runs.models import Effect, Run, Signal
-from runs.record import Change, Committed, Entry
+from runs.record import Admission, Change, Committed, Entry
 from runs.states import RunState
 
 
@@ -81,6 +81,7 @@ class Session:
         checkpoint: bool = True,
         soonest: bool = False,
         prior: RunState = RunState.RUNNING,
+        admission: Admission | None = None,
     ) -> Committed:
         """Commit the buffer and ``entries`` with the run's own change, as the owner.
 
@@ -100,7 +101,14 @@ class Session:
         failpoints.hit("advance.before_commit")
         try:
             done = record.commit(
-                record.Commit(self.workspace, self.id, entries, token=int(self.run["token"]), checkpoint=sealed)
+                record.Commit(
+                    self.workspace,
+                    self.id,
+                    entries,
+                    token=int(self.run["token"]),
+                    checkpoint=sealed,
+                    admission=admission,
+                )
             )
         except LostRace as error:
             if error.facts.get("thing") == "run":

@@ -58,7 +58,8 @@ class Snapshot:
     ``deadline``: the effect's. ``needs_approval`` with ``execute_by`` (None: not granted) and
     ``approval_good``: every signer still allowed and the digest equal. ``cancelling``: its run is being
     cancelled. ``not_before``: an earlier decision's pause. ``budget_left``: whether the dependency's retry
-    budget has room. ``held``: somebody holds the dependency or its breaker is open. ``settled_at``: of a
+    budget has room. ``held``: somebody holds the dependency or its breaker is open; ``shed``: new work is
+    refused meanwhile. ``settled_at``: of a
     settled effect. ``what``: the describing sentence.
     """
 
@@ -80,6 +81,7 @@ class Snapshot:
     run_deadline: datetime | None = None
     budget_left: bool = True
     held: bool = False
+    shed: bool = False
 
 
 class Verb(StrEnum):

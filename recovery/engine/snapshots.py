@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -12,6 +13,8 @@ from recovery.contract import EffectContract
 from recovery.contract.outcomes import Outcome
 from recovery.engine import approvals, endings
 from recovery.engine.snapshot import AttemptView, Snapshot
+from recovery.traffic import degraded
+from recovery.traffic.admission import Standing, room_for_repeat, standing
 from runs.models import Approval, Attempt, Effect, Evidence, Run, Worker
 from runs.record import DEAD_AFTER
 from runs.states import ApprovalState, AttemptState, EffectState, RunState
@@ -43,16 +46,35 @@ def attempt_view(attempt: Attempt, alive: bool) -> AttemptView:
     )
 
 
-def take(effect: Effect, contract: EffectContract, run: Mapping[str, object], now: datetime) -> Snapshot:
-    """The whole snapshot of a stored effect. ``run``: its state and deadline. A handful of queries."""
+def take(
+    effect: Effect,
+    contract: EffectContract,
+    run: Mapping[str, object],
+    now: datetime,
+    at: Standing | None = None,
+) -> Snapshot:
+    """The whole snapshot of a stored effect. ``run``: its state and deadline. A handful of queries.
+
+    ``at``: how its dependency stands, where the caller has read it already.
+    """
     evidence = Evidence.objects.filter(effect_id=effect.pk).order_by("id")
-    return build(
+    if at is None:
+        at = standing(effect.dependency_id)
+    snap = build(
         effect,
         contract,
         run,
         attempts=attempts_of(effect.pk),
         evidence=(endings.stored_view(e) for e in evidence),
         now=now,
+    )
+    return replace(
+        snap,
+        held=at.holds(effect.requested_at),
+        shed=degraded.refuses(at.dependency, contract),
+        budget_left=not snap.attempts
+        or at.in_backlog(effect.requested_at)  # paced by its drain, canary first: no storm
+        or room_for_repeat(at.capacity, contract.retry.budget, now),
     )
 
 

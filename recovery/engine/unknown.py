@@ -175,6 +175,8 @@ def _resend(case: Case) -> Decision | None:
         return None
     if case.snap.held:
         return _wait_or_ask(case, "dependency_held", case.look_again)
+    if not case.snap.budget_left:
+        return _wait_or_ask(case, "budget_used_up", case.look_soon)
     if case.now < at:
         return _wait_or_ask(case, "pause_same_key", at)
     return case.act(Verb.RESEND, "same_key_again", becomes=EffectState.UNKNOWN)

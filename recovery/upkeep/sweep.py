@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 
 from recovery import bells
 from recovery.engine import approvals, workers
+from recovery.traffic import breaker, drains, feeding
 from recovery.upkeep import notify
 from runs import clock, record
 from runs.errors import RunsError
@@ -69,7 +70,10 @@ class Sweep:
             "runs": lambda: self._due_runs(now),
             "orphans": self._orphans,
             "attempts": lambda: self._lost_attempts(now),
+            "breakers": lambda: breaker.look_at_all(now),
+            "drains": lambda: self._drains(now),
             "ready": lambda: self._ready(now),
+            "not sending": breaker.tell_who_waits,
             "checks": lambda: self._to_check(now),
             "links": lambda: self._links(now),
             "expired": lambda: approvals.expire_due(now, PAGE),
@@ -123,10 +127,19 @@ class Sweep:
         return self._ring_all("lose", gone.values_list("pk"))
 
     def _ready(self, now: datetime) -> int:
-        ready = Effect.objects.filter(state=EffectState.READY, not_before__lte=now).order_by("not_before")
-        # Nothing is sent for a run that a person has to let go on, or take out of quarantine (invariant 13).
-        ready = ready.exclude(run__state=RunState.QUARANTINED).exclude(run__waiting_on=WaitingOn.PERSON)
-        return self._ring_all("dispatch", ready.values_list("pk"))
+        """What is rung is what goes next: its capacity has room for it (recovery/traffic/feeding.py)."""
+        return sum(self._ring("dispatch", str(id)) for id in feeding.next_to_send(now, PAGE))
+
+    def _drains(self, now: datetime) -> int:
+        moved = 0
+        for drain in drains.live():
+            went_on, unread, late = drains.step(drain, now)
+            moved += went_on
+            for id in unread[:PAGE]:
+                self._ring("reconcile", str(id))
+            for id in late[:PAGE]:
+                self._ring("dispatch", str(id))
+        return moved
 
     def _to_check(self, now: datetime) -> int:
         due = Effect.objects.filter(next_check_at__lte=now).order_by("next_check_at")

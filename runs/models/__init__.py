@@ -2,7 +2,7 @@
 
 from runs.models.approval import Approval, Signature
 from runs.models.call import Call
-from runs.models.dependency import Capacity, ClockShift, Dependency, Epoch, Transition, Worker
+from runs.models.dependency import Capacity, ClockShift, Degraded, Dependency, Drain, Epoch, Transition, Worker
 from runs.models.effect import Attempt, Effect, EffectLink, Evidence, Verdict
 from runs.models.event import Action, Event
 from runs.models.message import Callback, Channel, Notice, NoticeTarget
@@ -30,7 +30,9 @@ __all__ = [
     "Channel",
     "Checkpoint",
     "ClockShift",
+    "Degraded",
     "Dependency",
+    "Drain",
     "Effect",
     "EffectLink",
     "Environment",

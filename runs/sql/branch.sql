@@ -10,7 +10,7 @@
                     IF v_change ? 'times' THEN v_set := v_set || runs_times(v_change->'times', v_now); END IF;
                     UPDATE {{table}} AS t SET ({{columns}}) =
                         (SELECT {{values}} FROM jsonb_populate_record(t, v_set) AS r)
-                    WHERE t.id = (v_change->>'id')::uuid AND t.workspace_id = v_ws{{guards}}{{returning}};
+                    WHERE t.id = (v_change->>'id')::uuid AND {{mine}}{{guards}}{{returning}};
                     IF NOT FOUND THEN
                         PERFORM runs_say_why('{{thing}}', '{{table}}', v_ws, {{owner}}, v_change, v_set);
                     END IF;

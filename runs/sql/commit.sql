@@ -31,9 +31,9 @@ DECLARE
     v_row jsonb;
     v_state text;
 BEGIN
-    EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE id = $1 AND workspace_id = $2', p_table)
-    INTO v_row USING (p_change->>'id')::uuid, p_workspace;
-    IF v_row IS NULL OR (p_run IS NOT NULL AND v_row->>'run_id' <> p_run::text) THEN
+    EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE id = $1', p_table) INTO v_row USING (p_change->>'id')::uuid;
+    -- A capacity is no workspace's; every other row names its own.
+    IF v_row IS NULL OR v_row->>'workspace_id' <> p_workspace::text OR (p_run IS NOT NULL AND v_row->>'run_id' <> p_run::text) THEN
         RAISE EXCEPTION 'no % %', p_thing, p_change->>'id' USING ERRCODE = 'RC404';
     END IF;
     v_state := v_row->>'state';
@@ -89,7 +89,10 @@ DECLARE
     v_dep uuid;
     v_deps uuid[] := '{}';
     v_deltas int[] := '{}';
+    v_whats uuid[] := '{}';
     v_permit record;
+    v_moment timestamptz;
+    v_trip uuid;
     v_alive boolean;
     v_result jsonb;
     v_row jsonb;
@@ -227,8 +230,12 @@ BEGIN
             WHEN 'close_reviews' THEN
                 FOR v_closed IN
                     UPDATE runs_review SET state = 'closed', closed_at = v_now
-                    WHERE (run_id = v_run_id OR (v_run_id IS NULL AND run_id IS NULL)) AND workspace_id = v_ws AND state = 'open'
-                      AND subject = (v_change->>'subject')::uuid
+                    WHERE id IN (
+                        SELECT r.id FROM runs_review r WHERE r.run_id = v_run_id AND r.workspace_id = v_ws
+                           AND r.state = 'open' AND r.subject = (v_change->>'subject')::uuid
+                        UNION ALL  -- what is about no run is closed from the workspace's own chain
+                        SELECT r.id FROM runs_review r WHERE v_run_id IS NULL AND r.run_id IS NULL
+                           AND r.workspace_id = v_ws AND r.state = 'open' AND r.subject = (v_change->>'subject')::uuid)
                       AND (NOT v_change ? 'kinds' OR v_change->'kinds' ? kind) RETURNING *
                 LOOP
                     v_moves := v_moves || jsonb_build_object('t', 'review', 'id', v_closed.id, 'from', 'open', 'to', 'closed');
@@ -310,19 +317,26 @@ BEGIN
         VALUES (v_ws, (p->>'actor')::uuid, v_act->>'route', (v_act->>'id')::uuid, v_act->>'digest', v_result, v_now);
     END IF;
 
-    -- 8. Permits last, in order of id: the only rows that runs share.
+    -- 8. Capacities last, in order of id: the only rows that runs share. What is given back comes before what is taken,
+    -- so that an answer and the next send can share a permit (runs/sql/capacity.sql).
     IF v_deps <> '{}' THEN
     FOR v_permit IN
-        SELECT d.capacity_id AS id, sum(x.delta) AS delta
-        FROM unnest(v_deps, v_deltas) AS x(dep, delta) JOIN runs_dependency d ON d.id = x.dep
-        GROUP BY d.capacity_id HAVING sum(x.delta) <> 0 ORDER BY d.capacity_id
+        SELECT x.dep, x.delta, x.what FROM unnest(v_deps, v_deltas, v_whats) AS x(dep, delta, what)
+        JOIN runs_dependency d ON d.id = x.dep ORDER BY d.capacity_id, x.delta
     LOOP
-        UPDATE runs_capacity SET in_flight = greatest(in_flight + v_permit.delta, 0)
-        WHERE id = v_permit.id AND (v_permit.delta < 0 OR in_flight + v_permit.delta <= max_in_flight);
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'no permit is free' USING ERRCODE = 'RC005';
+        IF v_permit.delta < 0 THEN
+            v_trip := COALESCE(runs_give_back(v_permit.dep, v_permit.what), v_trip);
+        ELSE
+            v_moment := runs_admit(v_permit.dep, v_permit.what, COALESCE(p->'admission', '{}'));
         END IF;
     END LOOP;
+    IF v_moment IS NOT NULL THEN
+        -- How long from now, not when: the sender's clock is another one.
+        v_result := v_result || jsonb_build_object('wait', extract(epoch FROM v_moment - runs_now()));
+    END IF;
+    IF v_trip IS NOT NULL THEN
+        v_result := v_result || jsonb_build_object('trip', v_trip);
+    END IF;
     END IF;
     IF v_run_id IS NOT NULL THEN
         v_result := v_result || jsonb_build_object('row', v_row);

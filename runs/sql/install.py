@@ -15,7 +15,7 @@ from runs import states
 
 HERE = Path(__file__).parent
 
-STATEFUL = {"effect", "attempt", "approval", "signature", "verdict", "review", "callback", "call"}
+STATEFUL = {"effect", "attempt", "approval", "signature", "verdict", "review", "callback", "call", "breaker", "drain"}
 VERSIONED = {"effect"}
 OF_RUN = {"call", "effect", "attempt", "approval", "verdict", "review", "signal"}
 TABLES = {
@@ -28,9 +28,16 @@ TABLES = {
     "review": "Review",
     "link": "EffectLink",
     "signal": "Signal",
+    "breaker": "Capacity",
+    "dependency": "Dependency",
+    "drain": "Drain",
     "callback": "Callback",
     "call": "Call",
 }
+OWNED = "t.workspace_id = v_ws"
+SHARED = "EXISTS (SELECT 1 FROM runs_dependency d WHERE d.workspace_id = v_ws AND d.capacity_id = t.id)"
+"""Whose rows a commit may change: a capacity belongs to every workspace that uses it."""
+
 NEVER_CHANGES = {"id", "workspace_id", "run_id", "effect_id", "approval_id"}
 
 _LEGAL_NEW = """WHERE EXISTS (SELECT 1 FROM runs_transition x
@@ -60,24 +67,28 @@ _AFTER = """IF v_source <> v_target THEN
 _BUMPED = "CASE WHEN r.state <> t.state OR v_change->>'bump' = 'true' THEN t.version + 1 ELSE t.version END"
 _PERMIT_NEW = """
                         SELECT dependency_id INTO v_dep FROM runs_effect WHERE id = (v_set->>'effect_id')::uuid;
-                        v_deps := v_deps || v_dep; v_deltas := v_deltas || 1;"""
+                        v_deps := v_deps || v_dep; v_deltas := v_deltas || 1;
+                        v_whats := v_whats || (v_set->>'id')::uuid;"""
 _PERMIT_BACK = """
                         IF v_source IN ('committed', 'claimed') AND v_target NOT IN ('committed', 'claimed') THEN
                             SELECT e.dependency_id INTO v_dep
                             FROM runs_attempt a JOIN runs_effect e ON e.id = a.effect_id
                             WHERE a.id = (v_change->>'id')::uuid;
                             v_deps := v_deps || v_dep; v_deltas := v_deltas || -1;
+                            v_whats := v_whats || (v_change->>'id')::uuid;
                         END IF;"""
 
 _CALL_NEW = """
                         IF v_set->>'state' = 'committed' THEN
                             v_deps := v_deps || (v_set->>'dependency_id')::uuid; v_deltas := v_deltas || 1;
+                            v_whats := v_whats || (v_set->>'id')::uuid;
                         END IF;"""
 _CALL_MOVED = """
                         IF v_source = 'committed' OR v_target = 'committed' THEN
                             SELECT dependency_id INTO v_dep FROM runs_call WHERE id = (v_change->>'id')::uuid;
                             v_deps := v_deps || v_dep;
                             v_deltas := v_deltas || CASE WHEN v_target = 'committed' THEN 1 ELSE -1 END;
+                            v_whats := v_whats || (v_change->>'id')::uuid;
                         END IF;"""
 _EXTRA_NEW = {"attempt": _PERMIT_NEW, "call": _CALL_NEW}
 _EXTRA_MOVED = {"attempt": _PERMIT_BACK, "call": _CALL_MOVED}
@@ -91,6 +102,8 @@ def _branch(thing: str, model: type[models.Model]) -> str:
     stateful = thing in STATEFUL
     columns = [c for c in _columns(model) if c not in NEVER_CHANGES]
     guards = "\n                      AND t.run_id = v_run_id" if thing in OF_RUN else ""
+    if thing == "review":  # of a run, or of none: what is about a dependency stands in the workspace's own chain
+        guards = guards.replace("=", "IS NOT DISTINCT FROM")
     guards += (_GUARDS if stateful else "") + (_VERSION_GUARD if thing in VERSIONED else "")
     guards += _SIGNAL_GUARD if thing == "signal" else ""
     values = [_BUMPED if thing in VERSIONED and c == "version" else f'r."{c}"' for c in columns]
@@ -100,6 +113,7 @@ def _branch(thing: str, model: type[models.Model]) -> str:
         "conflict": "ON CONFLICT DO NOTHING" if thing in {"review", "link"} else "",
         "new_after": _AFTER_NEW.replace("{{extra}}", _EXTRA_NEW.get(thing, "")) if stateful else "",
         "guards": guards,
+        "mine": SHARED if thing == "breaker" else OWNED,
         "returning": _RETURNING if stateful else "",
         "after": _AFTER.replace("{{extra}}", _EXTRA_MOVED.get(thing, "")) if stateful else "",
         "owner": "v_run_id" if thing in OF_RUN else "NULL::uuid",
@@ -114,7 +128,7 @@ def _branch(thing: str, model: type[models.Model]) -> str:
 
 
 def function_sql() -> str:
-    """The whole text of ``commit.sql`` with a branch for each table and every column named."""
+    """The whole text of ``capacity.sql`` and of ``commit.sql`` with a branch for each table and every column named."""
     found = {thing: all_apps.get_model("runs", name) for thing, name in TABLES.items()}
     run_columns = [c for c in _columns(all_apps.get_model("runs", "Run")) if c not in NEVER_CHANGES]
     text = (HERE / "commit.sql").read_text()
@@ -126,7 +140,8 @@ def function_sql() -> str:
     may_leave = ", ".join(f"'{state}'" for state in sorted(states.RUN_ENDS_OPEN))
     text = text.replace("{{run_ends_open}}", may_leave)
     text = text.replace("{{run_columns}}", ", ".join(f'"{c}"' for c in run_columns))
-    return text.replace("{{run_values}}", ", ".join(f'r."{c}"' for c in run_columns))
+    text = text.replace("{{run_values}}", ", ".join(f'r."{c}"' for c in run_columns))
+    return text + (HERE / "capacity.sql").read_text()
 
 
 def install(using: str = "default") -> None:

@@ -1,6 +1,7 @@
 """``make chaos``: break the live stack on purpose, then judge by the sandbox's ledger and the record's chains.
 
 ``kills --times 50``: SIGKILL to workers between the send and the record. ``outage --seconds 10``: PostgreSQL away.
+``drain --effects 2000 --rate 50``: the way out of an outage. ``flights --effects 64 --seconds 30``: long calls at once.
 Exit code 1 if anything is wrong, or if less than half of the runs completed.
 """
 
@@ -12,23 +13,40 @@ import sys
 
 from tests.stack import running
 
+APPS = {"RECOURSE_APPS": "tests.chaos"}
+"""The chaos's own contracts, found as an author's are."""
+
 
 def main() -> None:
     asked = argparse.ArgumentParser(prog="make chaos", description=__doc__)
-    asked.add_argument("what", choices=["kills", "outage"])
+    asked.add_argument("what", choices=["kills", "outage", "drain", "flights"])
     asked.add_argument("--times", type=int, default=50, help="kills in mid-send")
-    asked.add_argument("--seconds", type=float, default=10, help="how long PostgreSQL is away")
+    asked.add_argument("--seconds", type=float, default=10, help="how long PostgreSQL is away, or a call takes")
+    asked.add_argument("--effects", type=int, default=2000, help="how many pile up, or are in flight")
+    asked.add_argument("--rate", type=float, default=50, help="calls a second that are safe")
+    asked.add_argument("--expire", type=int, default=50, help="of them with a deadline that passes")
+    asked.add_argument("--no-restart", action="store_true", help="leave PostgreSQL alone in the middle of a drain")
     asked.add_argument("--seed", type=int, default=1)
     options = asked.parse_args()
-    with running("--no-demo") as stack:
-        os.environ.update(stack.settings)
+    with running("--no-demo", **APPS) as stack:
+        os.environ.update({**stack.settings, **APPS})
         import django
 
         django.setup()
-        from tests.chaos import kills, outage
+        from tests.chaos import drain, flights, kills, outage
 
         if options.what == "kills":
             verdict = kills.run(stack, times=options.times, seed=options.seed)
+        elif options.what == "drain":
+            verdict = drain.run(
+                stack,
+                effects=options.effects,
+                rate=options.rate,
+                expire=options.expire,
+                restart=not options.no_restart,
+            )
+        elif options.what == "flights":
+            verdict = flights.run(stack, effects=options.effects, seconds=options.seconds)
         else:
             verdict = outage.run(stack, seconds=options.seconds, seed=options.seed)
     for name, count in verdict.counts.items():

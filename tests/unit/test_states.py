@@ -31,6 +31,7 @@ ENUMS = {
     "review": states.ReviewState,
     "plan": states.PlanState,
     "drain": states.DrainState,
+    "breaker": states.BreakerState,
     "call": states.CallState,
     "callback": states.CallbackState,
 }

@@ -62,6 +62,9 @@ pay = _made("test.pay", reconcile=BY_REFERENCE)
 slow = _made("test.slow", reconcile=BY_REFERENCE, timeout=seconds(11), approval=None)
 """As pay, but too long a call for the run's owner: always handed."""
 
+soft = _made("test.soft", reconcile=BY_REFERENCE, timeout=seconds(11), approval=None, irreversible=None)
+"""As slow, and nothing about it is final: what may be refused or go elsewhere."""
+
 brief = _made("test.brief", reconcile=BY_REFERENCE, timeout=timedelta(milliseconds=200), approval=None)
 """As pay; gives up after 0.2 s."""
 
@@ -117,6 +120,7 @@ keyless = _made("test.keyless", key=_explodes)
 _by_name: dict[str, EffectContract] = {
     "pay": pay,
     "slow": slow,
+    "soft": soft,
     "brief": brief,
     "card": card,
     "mail": mail,

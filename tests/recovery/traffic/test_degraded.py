@@ -1,0 +1,71 @@
+"""New work while a dependency is closed off: it waits, is refused, or goes elsewhere; guards fail closed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from recovery.engine import intents
+from recovery.traffic import degraded
+from runs import clock
+from runs.models import Attempt, Degraded, Dependency
+from runs.states import EffectState, RunState
+from tests.recovery.engine import contracts
+from tests.recovery.engine.world import World
+
+
+def _closed(w: World, how: Degraded, **fields: object) -> Dependency:
+    spare = Dependency.objects.get(workspace=w.s.here, name="mail")
+    Dependency.objects.filter(workspace=w.s.here, name="payments").update(
+        **{"held_at": clock.now(), "degraded": how, "failover": spare, "failover_evaluated_at": clock.now(), **fields}
+    )
+    intents._dependencies.clear()
+    return Dependency.objects.select_related("capacity", "failover__capacity").get(workspace=w.s.here, name="payments")
+
+
+def test_it_waits_unless_told_otherwise(w: World) -> None:
+    _closed(w, Degraded.WAIT)
+    run = w.accept("test.many", "soft")
+    w.drive()
+    assert w.effect(run).state == EffectState.READY
+
+
+def test_new_work_is_refused_and_its_step_is_told(w: World) -> None:
+    _closed(w, Degraded.REFUSE)
+    run = w.accept("test.many", "soft")
+    w.drive()
+    assert (w.effect(run).state, w.effect(run).reason["code"]) == (EffectState.NOT_APPLIED, "refused_meanwhile")
+    assert w.run(run).state == RunState.FAILED
+    assert w.heard(run) == [["not_applied"]]
+    assert not Attempt.objects.exists()
+
+
+def test_it_goes_to_the_target_and_is_read_back_there(w: World) -> None:
+    spare = _closed(w, Degraded.FAILOVER).failover
+    run = w.accept("test.many", "soft")
+    w.advance(run)
+    assert spare is not None and w.effect(run).dependency_id == spare.pk
+    assert w.effect(run).request["url"].startswith(spare.base_url)
+
+
+@pytest.mark.parametrize("missing", ["evaluation", "callable", "open"])
+def test_no_target_that_nobody_tried_or_that_is_closed_itself(w: World, missing: str) -> None:
+    one = _closed(w, Degraded.FAILOVER)
+    assert degraded.route(one, contracts.soft) == one.failover
+    assert one.failover is not None
+    if missing == "evaluation":
+        one.failover_evaluated_at = None
+    elif missing == "callable":
+        one.failover.held_at = clock.now()
+    else:
+        one.held_at = None
+    assert degraded.route(one, contracts.soft) == one
+
+
+def test_what_is_irreversible_or_signed_only_waits(w: World) -> None:
+    for how in (Degraded.FAILOVER, Degraded.REFUSE):
+        one = _closed(w, how)
+        for contract in (contracts.pay, contracts.slow, replace(contracts.soft, irreversible="money leaves")):
+            assert degraded.route(one, contract) == one
+            assert not degraded.refuses(one, contract)
