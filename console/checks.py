@@ -86,6 +86,14 @@ def _found() -> Iterator[CheckMessage]:
             f"RECOURSE_DATA: {settings.RECOURSE_DATA} is no folder that this account may write.",
             id="console.E007",
         )
+    if (outside := settings.RECOURSE_OUTSIDE) is not None:
+        folder = next(one for one in outside.absolute().parents if one.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            yield Error(
+                f"RECOURSE_OUTSIDE: {folder} is no folder that this account may write.",
+                hint="Without that file an older record that comes back is noticed by its cluster only.",
+                id="console.E020",
+            )
     for name, schemes in ADDRESSES.items():
         value = getattr(settings, name)
         if value is not None and not value.startswith(schemes):

@@ -14,9 +14,10 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from runs import queries
 from runs.models import Worker
 
-State = Literal["up", "down", "unknown"]
+State = Literal["up", "down", "unknown", "frozen"]
 
 POOLS = ("advance", "dispatch", "sweep")
 FRESH = timedelta(seconds=15)  # three heartbeats of 5 s
@@ -29,7 +30,8 @@ PATIENCE = 2.0  # seconds a part has to answer
 def healthz(request: HttpRequest) -> JsonResponse:
     """200 when every part is up, else 503.
 
-    Body: {"ok": bool, "parts": {name: {"state": "up" | "down" | "unknown"}}}.
+    Body: {"ok": bool, "parts": {name: {"state": "up" | "down" | "unknown"}}, "sending": "up" | "frozen"}. Frozen: the
+    record was restored and people have not let things be sent again; the parts are up all the same.
     """
     del request
     states: dict[str, State] = {"web": "up", "valkey": _valkey(), **_record()}
@@ -37,7 +39,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
         states["sandbox"] = _sandbox(settings.RECOURSE_SANDBOX_URL)
     ok = all(state == "up" for state in states.values())
     parts = {name: {"state": state} for name, state in sorted(states.items())}
-    return JsonResponse({"ok": ok, "parts": parts}, status=200 if ok else 503)
+    return JsonResponse({"ok": ok, "parts": parts, "sending": _sending()}, status=200 if ok else 503)
 
 
 def _record() -> dict[str, State]:
@@ -50,6 +52,14 @@ def _record() -> dict[str, State]:
         return {"postgres": "down", **dict.fromkeys(POOLS, "unknown")}
     pools: dict[str, State] = {pool: "up" if pool in alive else "down" for pool in POOLS}
     return {"postgres": "up", **pools}
+
+
+def _sending() -> State:
+    try:
+        return "frozen" if queries.any_holding() else "up"
+    except DatabaseError:
+        connection.close()
+        return "unknown"
 
 
 def _valkey() -> State:

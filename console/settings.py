@@ -21,6 +21,9 @@ RECOURSE_DATA = Path(env.required("RECOURSE_DATA", "the folder for static files 
 RECOURSE_PART = env.values.get("RECOURSE_PART", "command")  # which process this is, for logs and heartbeats
 RECOURSE_ADDRESS = env.values.get("RECOURSE_ADDRESS")  # of the console, for links in messages; None without one
 RECOURSE_SANDBOX_URL = env.values.get("RECOURSE_SANDBOX_URL")  # None where there is no sandbox
+# The file that says what was last seen of the record, where no restore of it writes; None compares the cluster only.
+RECOURSE_OUTSIDE = Path(env.values["RECOURSE_OUTSIDE"]) if env.values.get("RECOURSE_OUTSIDE") else None
+RECOURSE_METRICS_TOKEN = env.values.get("RECOURSE_METRICS_TOKEN", "")  # whoever reads /metrics; empty: nobody
 RECOURSE_SEAL_KEYS = env.required("RECOURSE_SEAL_KEYS", "checkpoints are sealed with them; id:base64,id:base64")
 
 RECOURSE_ARCHIVE_URL = env.values.get("RECOURSE_ARCHIVE_URL") or (RECOURSE_DATA / "archive").resolve().as_uri()
@@ -140,7 +143,9 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # a flushed broker stops no run
 CELERY_TASK_QUEUES = [Queue(name) for name in ("advance", "dispatch")]  # the sweep takes no messages
 CELERY_TASK_DEFAULT_QUEUE = "advance"
-CELERY_TASK_ROUTES = {name: {"queue": "dispatch"} for name in ("dispatch", "reconcile", "lose", "notify", "ask")}
+CELERY_TASK_ROUTES = {
+    name: {"queue": "dispatch"} for name in ("dispatch", "reconcile", "lose", "notify", "ask", "recover")
+}
 CELERY_TASK_CREATE_MISSING_QUEUES = False
 # Celery closes the connection around each task unless told to keep it: 6.6 ms a task. The pool wants it
 # closed, which only gives the connection back.

@@ -62,6 +62,8 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     "not_claimed": _("Nothing was done. You have not claimed this."),
     "share_invalid": _("Nothing was done. A share is above 0 and at most 1."),
     "nothing_to_drain": _("Nothing was done. Nothing waits for {dependency}."),
+    "frozen": _("Not sent. The record was restored; nothing is sent until two people let it."),
+    "not_swept": _("Not done. After the restore it is still being read what had happened, or nobody asked yet."),
     "csrf": _("Nothing was done. This page was open across a sign-in. Read it again; then press once more."),
 }
 

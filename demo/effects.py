@@ -16,6 +16,7 @@ from recovery.contract import (
     Fact,
     FailureClass,
     Http,
+    Listing,
     Money,
     OnCancel,
     OnLate,
@@ -150,6 +151,19 @@ _FACTS = (
 )
 
 
+_REFUNDS = Listing(
+    path="/v1/refunds",
+    prefix="refund:",
+    query=lambda prefix, since, cursor: {
+        "prefix": prefix,
+        "since": since.isoformat(),
+        **({} if cursor is None else {"after": cursor}),
+    },
+    cursor=lambda body: body["next"],
+)
+"""Refunds under keys of ours since a moment: read after a restore."""
+
+
 def _readback(*, by_reference: bool) -> Readback:
     """Refunds by our reference where the provider keeps it, else all refunds on the charge."""
     return Readback(
@@ -171,6 +185,7 @@ def _readback(*, by_reference: bool) -> Readback:
         apart=seconds(30),
         backoff=Backoff(base=seconds(2), cap=minutes(5)),
         timeout=seconds(10),
+        listing=_REFUNDS if by_reference else None,
     )
 
 

@@ -13,6 +13,7 @@ from recovery.engine import computing
 from recovery.engine import dispatch as dispatching
 from recovery.engine import reconcile as reconciling
 from recovery.upkeep import notify as notifying
+from recovery.upkeep import recover as recovering
 
 if TYPE_CHECKING:
     BaseTask = Task[..., Any]
@@ -54,6 +55,12 @@ def reconcile(effect: str) -> str:
 def lose(attempt: str) -> str:
     """Give an attempt up that is past its limit or whose sender died."""
     return reconciling.lose(UUID(attempt))
+
+
+@shared_task(base=Doorbell, name="recover")
+def recover(restore: str) -> str:
+    """Go on with the sweep after a restore."""
+    return recovering.carry_on(UUID(restore))
 
 
 @shared_task(base=Doorbell, name="notify")

@@ -27,6 +27,8 @@ from runs.models import (
     Effect,
     EffectLink,
     Evidence,
+    Recovered,
+    Restore,
     Review,
     Run,
     Signal,
@@ -50,6 +52,8 @@ THINGS: dict[str, type[models.Model]] = {
     "drain": Drain,
     "callback": Callback,
     "call": Call,
+    "restore": Restore,
+    "recovered": Recovered,
 }
 
 

@@ -46,6 +46,12 @@ class NoPermit(RunsError):
     code = "no_permit"
 
 
+class Frozen(NoPermit):
+    """The record was restored: nothing is sent until the sweep is done and two people say so."""
+
+    code = "frozen"
+
+
 class ActionMismatch(RunsError):
     """This action id was already used with another body."""
 

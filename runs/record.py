@@ -55,7 +55,8 @@ def accept(commit: Commit, row: Mapping[str, Any], times: Mapping[str, float]) -
 def commit(commit: Commit) -> Committed:
     """Carry out ``commit`` or refuse it whole.
 
-    Raises StaleOwner, StaleVersion, IllegalMove, LostRace, NoPermit, ActionMismatch, ActionInFlight, NotFound.
+    Raises StaleOwner, StaleVersion, IllegalMove, LostRace, NoPermit (Frozen after a restore), ActionMismatch,
+    ActionInFlight, NotFound.
     The same ``act`` again returns the first result with ``replayed``.
     """
     return _committed(commit, _call(_payload(commit), commit.checkpoint))
@@ -63,7 +64,8 @@ def commit(commit: Commit) -> Committed:
 
 def lease(workspace: UUID, run: UUID, *, worker: UUID, epoch: int) -> Lease | str:
     """Count a try and take the lease of a due run; the token grows. Returns why not, if refused:
-    ``leased``, ``not_due``, or the state that nothing leaves by itself."""
+    ``leased``, ``not_due``, or the state that nothing leaves by itself; after a restore ``not_compared`` or ``frozen``,
+    and ``old_epoch`` for a process that began before it."""
     payload = _payload(Commit(workspace, run, [Entry(EventKind.RUN_LEASED, {"worker": str(worker)})]))
     payload["lease"] = {"worker": worker, "epoch": epoch, "dead_after": DEAD_AFTER}
     answer = _call(payload, None)
@@ -138,6 +140,7 @@ _REFUSALS: dict[str, type[errors.RunsError]] = {
     "RC005": errors.NoPermit,
     "RC006": errors.ActionMismatch,
     "RC007": errors.ActionInFlight,
+    "RC008": errors.Frozen,
     "RC404": errors.NotFound,
 }
 _RACES = {

@@ -11,6 +11,7 @@ from typing import Final
 
 from django.db.models import TextChoices
 
+from runs import restored
 from runs.kinds import EventKind as EventKind
 
 START: Final = ""
@@ -309,9 +310,8 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         | _from(set(RunState) - RUN_ENDED, _R.ABORTED)
     ),
     "effect": frozenset(
-        _from({START}, _E.PLANNED, _E.AWAITING_APPROVAL, _E.READY, _E.IN_FLIGHT)
+        _from({START}, _E.PLANNED, _E.AWAITING_APPROVAL, _E.READY, _E.IN_FLIGHT, _E.SUCCEEDED)  # found after a restore
         | _from({_E.PLANNED}, _E.AWAITING_APPROVAL, _E.READY, _E.CANCELLED, _E.EXPIRED)
-        | _from({START}, _E.SUCCEEDED)  # found after a restore: it had happened before the record knew of it
         | _from({_E.SUCCEEDED, _E.PARTIAL}, _E.COMPENSATED)
         | _from({_E.COMPENSATED}, _E.DISPUTED)
         | _from({_E.AWAITING_APPROVAL}, _E.READY, _E.DECLINED, _E.CANCELLED, _E.EXPIRED)
@@ -338,11 +338,12 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         )
         | _from({_E.ACCEPTED}, _E.UNKNOWN)
         | _from({_E.UNKNOWN}, _E.IN_FLIGHT, _E.ACCEPTED)
+        | _from({_E.READY, _E.AWAITING_APPROVAL}, _E.UNKNOWN)  # after a restore: it may have been sent
         | _from(_NEGATIVE | {_E.SUCCEEDED}, _E.DISPUTED)
         | _from({_E.DISPUTED}, _E.SUCCEEDED, _E.NOT_APPLIED, _E.PARTIAL)
     ),
     "attempt": frozenset(
-        _from({START}, _T.COMMITTED)
+        _from({START}, _T.COMMITTED, _T.LOST)  # lost: a try that a restored record does not know
         | _from({_T.COMMITTED}, _T.CLAIMED)
         | _from({_T.COMMITTED, _T.CLAIMED}, _T.ANSWERED, _T.LOST, _T.NOT_SENT)
         | _from({_T.LOST}, _T.LATE)
@@ -384,6 +385,7 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         | _from({CallState.READY}, CallState.COMMITTED, CallState.NOT_SENT)
         | _from({CallState.COMMITTED}, CallState.ANSWERED, CallState.LOST, CallState.REFUSED, CallState.NOT_SENT)
     ),
+    "restore": restored.MOVES,
     "callback": frozenset(
         _from({START}, CallbackState.MATCHED, CallbackState.ASIDE)
         | _from({CallbackState.ASIDE}, CallbackState.DISMISSED)

@@ -24,6 +24,8 @@ _services = Services(_folder)
 _settings = environment.build(_services, address="http://testserver", sandbox="http://127.0.0.1:1")
 # Only what a test starts has a sandbox; tests that need its address set it.
 del _settings["RECOURSE_SANDBOX_URL"]
+# Each test's database would look like an older one to what the test before last saw.
+del _settings["RECOURSE_OUTSIDE"]
 for _name in [name for name in os.environ if name.startswith("RECOURSE_")]:
     del os.environ[_name]  # the caller's own settings would change what is tested
 os.environ.update(_settings)

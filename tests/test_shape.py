@@ -71,6 +71,8 @@ RECORD = {
         "Verdict",
         "Review",
         "Signal",
+        "Restore",
+        "Recovered",
     ),
     *("Checkpoint", "Event", "Action", "Transition"),
 }
@@ -104,6 +106,7 @@ RAW = re.compile(r"\b(INSERT\s+INTO|UPDATE|DELETE\s+FROM|TRUNCATE)\s+\"?runs_", 
 RAW_ALLOWED = {
     "recovery/engine/workers.py": "heartbeats",
     "runs/checkpoints/keeping.py": "where a checkpoint is kept and under which key, never what it says",
+    "runs/epochs.py": "the epoch's row, which has no history of its own",
     "recovery/upkeep/notify.py": "what was told to whom",
     "runs/clock.py": "the shift that only tests set",
     "runs/sql/install.py": "the table of legal moves",

@@ -154,6 +154,7 @@ def _heard(data: Data) -> str:
     lost = {
         "dead_sender": _("its sender ended before an answer was recorded"),
         "limit_passed": HEARD["timeout"],
+        "after_restore": _("it may have been sent before the record was restored"),
     }
     if code:
         return str(lost.get(code) or HEARD.get(code) or code)

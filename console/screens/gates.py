@@ -52,6 +52,7 @@ WHY: Final[dict[str, str | Promise]] = {
     "key_mismatch": gettext_lazy("a step asked for other content under a key that is in use"),
     "unreadable": gettext_lazy("its checkpoint cannot be opened"),
     "checks_ask": gettext_lazy("the checks before going on ask for a person: {checks}"),
+    "record_restored": gettext_lazy("the record was restored from an older backup; nothing is sent"),
     "computation_lost": gettext_lazy("the answer of {operation} was lost, and its contract bears {samples}"),
     "breaker_open": gettext_lazy("too many calls to {dependency} failed; nothing is sent there"),
     "dependency_held": gettext_lazy("a person holds {dependency}; nothing is sent there"),

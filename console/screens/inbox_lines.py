@@ -51,6 +51,8 @@ class Line:
         review = self.review
         if review.effect is not None:
             return review.effect.describe
+        if review.kind == ReviewKind.HISTORY_ALARM:
+            return _("The record was restored")
         if review.run is not None:
             return review.run.title
         return str(review.why.get("facts", {}).get("dependency", review.subject))
@@ -92,6 +94,8 @@ def subject_url(review: Review) -> str:
         return f"/approvals/{review.approval_id}/"
     if review.effect_id is not None:
         return f"/effects/{review.effect_id}/"
+    if review.kind == ReviewKind.HISTORY_ALARM:
+        return f"/restores/{review.subject}/"
     return f"/runs/{review.run_id}/" if review.run_id is not None else "/inbox/"
 
 

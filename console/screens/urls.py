@@ -12,6 +12,7 @@ from console.screens.check import readback
 from console.screens.confirmation import confirmation
 from console.screens.effect import after, effect
 from console.screens.renewal import renewal
+from console.screens.restore import restore
 from console.screens.signing import decision
 from console.screens.verdict import verdict
 from console.screens.withdrawal import withdrawal
@@ -51,4 +52,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("approvals/<uuid:id>/decision/", decision, name="decision"),
     path("approvals/<uuid:id>/withdrawal/", withdrawal, name="withdrawal"),
     path("approvals/<uuid:id>/renewal/", renewal, name="renewal"),
+    path("restores/<uuid:id>/", restore, name="restore"),
 ]

@@ -36,6 +36,7 @@ def build(services: Services, *, address: str, sandbox: str) -> dict[str, str]:
         "REDIS_URL": services.redis_url,
         "ALLOWED_HOSTS": ",".join(sorted({host, "localhost"})),
         "RECOURSE_DATA": str(services.data),
+        "RECOURSE_OUTSIDE": str(services.data / "outside" / "record.json"),
         "RECOURSE_SEAL_KEYS": services.secrets.seal_keys,
         "RECOURSE_ADDRESS": address,
         "RECOURSE_SANDBOX_URL": sandbox,

@@ -20,7 +20,7 @@ from recovery.contract.fields import (
 from recovery.contract.money import Count, Money
 from recovery.contract.outcomes import Http, Outcome, OutcomeKind
 from recovery.contract.promises import Promise
-from recovery.contract.readback import Fact, Readback
+from recovery.contract.readback import Fact, Listing, Readback
 from recovery.contract.retry import Backoff, Retry
 from recovery.contract.runs import (
     Checkpoints,
@@ -79,6 +79,7 @@ __all__ = [
     "Promise",
     "Proof",
     "Quarantine",
+    "Listing",
     "Readback",
     "Retry",
     "RunContract",

@@ -38,6 +38,8 @@ def declared(value: Any) -> Any:
         fields = {
             f.name: {"text": True} if _sentence(f.name, getattr(value, f.name)) else declared(getattr(value, f.name))
             for f in dataclasses.fields(value)
+            # A field that was added later and is left out changes no digest of before.
+            if f.default is not None or getattr(value, f.name) is not None
         }
         return {"is": type(value).__name__, **fields}
     if isinstance(value, Mapping):

@@ -77,6 +77,31 @@ class ReadbackAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """How the authority lists what it made since a moment: for the sweep after a restore.
+
+    ``path`` and ``query(prefix, since, cursor)``: the GET; ``prefix`` is what our keys begin with, ``cursor`` None on
+    the first page. ``cursor(body)``: where the next page begins, None on the last. Records, reference, times and
+    state are read as the Readback reads them; it must prove by reference.
+    """
+
+    path: str
+    prefix: str
+    query: Callable[[str, datetime, str | None], dict[str, str]]
+    cursor: Callable[[Any], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One page. ``items`` by our reference, ``made_at`` beside each; ``error``: why there is none."""
+
+    items: list[tuple[str, dict[str, Any], datetime | None]]
+    next: str | None
+    as_of: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Readback:
     """How the authority is asked. Every field is explicit; what does not apply is None.
 
@@ -88,6 +113,7 @@ class Readback:
     ``callback(body)``: the record in a message that the other side sends by itself, None where it sends none; only
     with ``proof`` "reference". ``facts``: the rows. ``lag``: how far the answer may be behind. ``apart``: the least
     time between two "not found" that count. ``backoff``: the pause between checks. ``timeout``: of one check.
+    ``listing``: how everything since a moment is listed; None where the authority offers no such thing.
     """
 
     path: str
@@ -108,6 +134,7 @@ class Readback:
     apart: timedelta
     backoff: Backoff
     timeout: timedelta
+    listing: Listing | None = None
 
     def url(self, base_url: str, params: BaseModel, key: str) -> str:
         """The address that is asked."""
@@ -162,6 +189,44 @@ class Readback:
         # Their answer speaks of as_of; a replica that is behind must not count as a look at now.
         seen = answer.ended_at if as_of is None else min(as_of, answer.ended_at)
         return ReadbackAnswer(claim, strength, rows, raw, seen, chosen, others, None, as_of)
+
+    def compare(self, item: Any, params: BaseModel, key: str, *, body: bytes, at: datetime) -> ReadbackAnswer:
+        """The same for one record that a listing brought ``at`` a moment before; pure."""
+        raw = canonical.dumps(item).decode()
+        rows: list[FactRow]
+        try:
+            claim, strength, rows = self._judge(item, params, canonical.parse(body, nfc=False), key, None)
+            chosen = self.result(item)
+        except (CanonicalError, LookupError, TypeError, ValueError, AttributeError):
+            return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, at, None, 0, "unreadable_answer", None)
+        return ReadbackAnswer(claim, strength, rows, raw, at, chosen, 0, None, None)
+
+    def list_since(
+        self, port: Port, base_url: str, since: datetime, cursor: str | None, *, authorization: str | None = None
+    ) -> Listed:
+        """One page of what they made since ``since`` under keys of ours. Reads only, never raises for their answer."""
+        listing = self.listing
+        assert listing is not None and self.reference is not None
+        query = urlencode(listing.query(listing.prefix, since, cursor))
+        answer = port.read(
+            f"{base_url.rstrip('/')}{listing.path}?{query}",
+            timeout_s=self.timeout.total_seconds(),
+            authorization=authorization,
+        )
+        if answer.kind is not AnswerKind.ANSWERED or answer.status != 200:
+            return Listed([], None, None, answer.error or f"http_{answer.status}")
+        try:
+            parsed = canonical.parse(answer.body, nfc=False)
+            found = []
+            for item in self.items(parsed):
+                reference = self.reference(item)
+                if reference is not None and reference.startswith(listing.prefix):
+                    made = _time(self.made_at(item)) if self.made_at is not None else None
+                    found.append((reference, item, made))
+            as_of = _time(self.as_of(parsed)) if self.as_of is not None else None
+            return Listed(found, listing.cursor(parsed), as_of, None)
+        except (CanonicalError, LookupError, TypeError, ValueError, AttributeError):
+            return Listed([], None, None, "unreadable_answer")
 
     def told(
         self, body: bytes, params: BaseModel, key: str, *, sent: bytes, first_sent_at: datetime | None, at: datetime
@@ -263,6 +328,11 @@ class Readback:
             yield 'path must start with "/"'
         if not self.facts:
             yield "at least one fact must be compared"
+        if self.listing is not None:
+            if self.proof != BY_REFERENCE:
+                yield "a listing needs proof by reference: other records would be taken for ours"
+            if not self.listing.path.startswith("/") or not self.listing.prefix:
+                yield 'a listing needs a path that starts with "/", and the prefix of our keys'
         if self.lag < timedelta(0) or self.apart <= timedelta(0) or self.timeout <= timedelta(0):
             yield "lag, apart and timeout are lengths of time"
 

@@ -65,6 +65,8 @@ def advance(workspace: UUID, run: UUID) -> str:
         workers.rename()
         raise
     if isinstance(lease, str):
+        if lease == "old_epoch":
+            workers.forgotten(me.id)
         return lease
     failpoints.hit("advance.leased")
     session = Session(me, dict(lease.row), clock.Watch(lease.at))

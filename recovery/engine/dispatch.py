@@ -14,7 +14,7 @@ from django.db import connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract, registry
-from recovery.engine import approvals, endings, intents, outbound, snapshots, workers
+from recovery.engine import approvals, endings, intents, lookfirst, outbound, snapshots, workers
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Snapshot, Verb
 from recovery.traffic import admission, lanes
@@ -81,6 +81,9 @@ def _dispatch(effect: Effect, at: Standing, lane: Lane | None) -> str:
     decision = decide(snap, contract, now)
     if decision.verb != Verb.SEND:
         return _not_now(effect, contract, decision, now)
+    looked = lookfirst.before_send(effect, contract, run, snap, now)
+    if looked:
+        return looked
     consume: list[Change] = []
     if contract.approval is not None:
         checked = approvals.check_before_send(effect, now)

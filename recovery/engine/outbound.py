@@ -21,7 +21,7 @@ from recovery.engine.snapshot import AttemptView, EvidenceView
 from recovery.ports.base import Answer, AnswerKind, Prepared
 from runs import record
 from runs.checkpoints import tokens
-from runs.errors import LostRace, StaleOwner, Unreadable
+from runs.errors import LostRace, NotFound, StaleOwner, Unreadable
 from runs.models import Attempt, Effect
 from runs.record import Commit, Entry
 from runs.states import ATTEMPT_LIVE, AttemptState, EventKind
@@ -178,9 +178,13 @@ def ended(
 def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> None:
     """An answer that came after its attempt was given up: evidence, never a change of state (invariant 6).
 
-    Reconciliation reads it first: the effect is due to be looked at now, unless it is settled.
+    Reconciliation reads it first: the effect is due to be looked at now, unless it is settled. A record that was
+    restored may know neither: then there is nothing to keep it at, and the sweep after the restore finds it.
     """
-    stored = Attempt.objects.get(pk=attempt)
+    stored = Attempt.objects.filter(pk=attempt).first()
+    if stored is None:
+        log.error("an answer to attempt %s, which the record does not know: %s %s", attempt, effect, sent.outcome.code)
+        return
     changes = []
     if stored.state in ATTEMPT_LIVE:
         # A message of theirs settled the effect before this answer came; the attempt itself was answered.
@@ -206,7 +210,7 @@ def commit_or_keep(commit: Callable[[], Any], effect: Effect, attempt: UUID, sen
     """Commit an outcome; where somebody else was first, keep the answer as evidence. True if it was committed."""
     try:
         commit()
-    except (LostRace, StaleOwner):
+    except (LostRace, StaleOwner, NotFound):
         if sent.answer.kind is AnswerKind.ANSWERED:
             keep_late(effect, attempt, sent, now)
         return False

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from recovery import failpoints
 from recovery.contract import EffectRequest, Perform
-from recovery.engine import approvals, endings, finish, intents, outbound, snapshots
+from recovery.engine import approvals, endings, finish, intents, lookfirst, outbound, recovered, snapshots
 from recovery.engine.decide import decide
 from recovery.engine.intents import Intent, Taken, Undeclared
 from recovery.engine.memory import Pending
@@ -46,18 +46,24 @@ def _perform(s: Session, transition: Perform, generations: list[int | Taken], al
     ids: list[UUID] = []
     new: list[Intent] = []
     met: list[Effect] = []
+    entries: list[Entry] = []
     for request, taken in zip(transition.requests, generations, strict=True):
         if isinstance(taken, Taken):
             ids.append(taken.effect.pk)
             met.append(taken.effect)
             continue
         intent = intents.build(s.run, request, ordinal=s.next_ordinal(), now=now, generation=taken)
-        new.append(intent)
         ids.append(intent.row["id"])
+        found = recovered.already(s, intent, now)
+        if found is not None:
+            met.append(found.effect)
+            entries.append(found.entry)
+        else:
+            new.append(intent)
     s.memory.pending = Pending(ids, transition.then, dict(transition.on), many=not alone)
     s.memory.step = transition.then
-    entries = [_meet(s, effect) for effect in met]
-    if len(new) == 1 and not met and intents.may_go_inline(new[0], alone, now):
+    entries += [_meet(s, effect) for effect in met if not effect._state.adding]
+    if len(new) == 1 and not met and intents.may_go_inline(new[0], alone, now) and not _looks_first(s, new[0]):
         try:
             return _inline(s, new[0])
         except NoPermit:
@@ -69,6 +75,10 @@ def _perform(s: Session, transition: Perform, generations: list[int | Taken], al
         s.commit(entries, run={"tries": 0}, why="effects_met")
         return ""
     return finish.wait_for_effects(s, [*met, *(effect for _, effect in asked)], entries=entries, changed=True)
+
+
+def _looks_first(s: Session, intent: Intent) -> bool:
+    return lookfirst.must_look(s.workspace, intent.request.contract, s.watch.now())
 
 
 def _inline(s: Session, intent: Intent) -> str:

@@ -48,7 +48,10 @@ class Gate:
     if_nobody_acts: str
 
 
-TIMES: Final = frozenset({"at", "deadline", "run_deadline", "next_check", "closed", "seen", "first", "second"})
+TIMES: Final = frozenset(
+    {"at", "deadline", "run_deadline", "next_check", "closed", "seen", "first", "second"}
+    | {"backup_at", "since", "until"}
+)
 """Facts that are times in ISO 8601; the screen shows them in the reader's zone."""
 
 _NOBODY_NEEDS: Final = _("Nobody needs to; Recourse does it.")
@@ -279,6 +282,19 @@ REASONS: Final[dict[str, Reason]] = {
         _("a person lets it go on, or cancels it"),
         _("Nothing is sent."),
     ),
+    "record_restored": _person(
+        _("two people to let things be sent again; the record was restored from a backup of {backup_at}"),
+        _("one person asks, once what had happened was read, and another one lets it"),
+        _("Nothing is sent."),
+        False,
+    ),
+    "after_restore": _own(
+        _("word whether this was sent between {since} and {until}, which the restored record does not know"),
+        _("it is found, or not found twice"),
+        _("Recourse looks again."),
+        True,
+    ),
+    "recovered": _ended(_("It had happened before the record was restored; found {since}.")),
     "unknown_run_type": _own(
         _("a worker that knows {type} version {version}"),
         _("such a worker starts"),
@@ -305,8 +321,10 @@ REASONS: Final[dict[str, Reason]] = {
     ),
 }
 
-OF_RUNS: Final = frozenset({"not_started", "running", "timer", "event", "quarantined"})
-"""Codes that no decision carries: screens and API choose them by the run's state and columns."""
+OF_RUNS: Final = frozenset(
+    {"not_started", "running", "timer", "event", "computing", "quarantined", "undecryptable", "archive_away"}
+)
+"""Codes that no decision carries: a run's state and columns, or what its checkpoint was refused with."""
 
 
 def gate(decision: Mapping[str, Any], *, people: str, show_time: Callable[[datetime], str]) -> Gate:

@@ -6,9 +6,7 @@ Called by the sweep, by a doorbell, or by a person who presses "Check with … n
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -19,8 +17,7 @@ from django.db import connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract, registry
-from recovery.contract.readback import Readback, ReadbackAnswer, rows_json
-from recovery.engine import approvals, dispatch, endings, intents, outbound, snapshots
+from recovery.engine import approvals, dispatch, endings, reading, snapshots
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Decision, Snapshot, Verb
 from recovery.traffic import admission, lanes
@@ -28,9 +25,8 @@ from recovery.traffic.admission import Standing, standing
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NoPermit, NotUnknown, StaleVersion
 from runs.models import Attempt, Dependency, Effect
-from runs.models.base import new_id
 from runs.record import Act, Commit, Committed, Entry
-from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKind, EvidenceKind, Strength
+from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKind, EvidenceKind
 
 log = logging.getLogger("recourse.reconcile")
 
@@ -142,10 +138,10 @@ def _ask(
     failpoints.hit("reconcile.before_ask")
     if act is None:
         connection.close()  # given back to the pool: none is held during the call
-    answer = _read(effect, contract, readback, where, snap)
+    answer = reading.read(effect, contract, readback, where, min((a.committed_at for a in snap.attempts), default=None))
     failpoints.hit("reconcile.after_ask")
     now = clock.now()
-    row = _evidence(effect, answer, now)
+    row = reading.evidence(effect, answer, now)
     seen = replace(snap, evidence=(*snap.evidence, endings.evidence_view(row, now)))
     decision = decide(seen, contract, now)
     answered = answer.claim != Claim.UNAVAILABLE
@@ -190,29 +186,6 @@ def _take_turn(where: Dependency, *, hold: bool) -> None:
     lanes.road(where.capacity_id).depart(wait, 0.0)
 
 
-def _read(
-    effect: Effect, contract: EffectContract, readback: Readback, where: Dependency, snap: Snapshot
-) -> ReadbackAnswer:
-    """Ask once. What cannot be asked is a check without an answer, kept like any other and seen like any other."""
-    try:
-        return readback.ask(
-            contract.port,
-            where.base_url,
-            intents.load_request(effect).params,
-            effect.sent_key,
-            body=effect.body.encode(),
-            first_sent_at=min((a.committed_at for a in snap.attempts), default=None),
-            authorization=outbound.authorization(where.credential),
-        )
-    except outbound.CredentialMissing:
-        error, raw = "credential_missing", ""
-    except Exception:
-        # Functions of the contract's author: whatever they raise, the effect stays unknown and visible.
-        log.exception("effect %s: its readback raised", effect.pk)
-        error, raw = "check_raised", traceback.format_exc()
-    return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, clock.now(), None, 0, error, None)
-
-
 def _keep_only(effect: Effect, row: dict[str, Any], *, actor: UUID | None, act: Act) -> Committed:
     """The effect moved while a person's check was under way: keep what was read, decide nothing from it here."""
     entry = Entry(
@@ -230,29 +203,6 @@ def _keep_only(effect: Effect, row: dict[str, Any], *, actor: UUID | None, act: 
     )
     facts = {"evidence": str(row["id"]), "claim": row["claim"]}
     return record.commit(Commit(effect.workspace_id, effect.run_id, [entry], actor=actor, act=act, facts=facts))
-
-
-def _evidence(effect: Effect, answer: ReadbackAnswer, now: datetime) -> dict[str, Any]:
-    return {
-        "id": new_id(),
-        "workspace_id": effect.workspace_id,
-        "run_id": effect.run_id,
-        "effect_id": effect.pk,
-        "kind": EvidenceKind.READBACK,
-        "claim": answer.claim,
-        "strength": answer.strength,
-        "facts": rows_json(answer.facts),
-        "detail": {
-            "item": answer.item,
-            "others": answer.others,
-            "error": answer.error,
-            "as_of": answer.as_of.isoformat() if answer.as_of else None,
-        },
-        "raw": answer.raw[: endings.RAW_KEPT].replace("\x00", "\ufffd"),
-        "digest": hashlib.sha256(answer.raw.encode()).hexdigest(),
-        # What it speaks of by their word, never later than we heard it.
-        "observed_at": min(answer.as_of or now, now),
-    }
 
 
 def _awaiting(effect: Effect, contract: EffectContract, decision: Decision, now: datetime) -> str:

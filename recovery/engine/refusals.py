@@ -72,3 +72,9 @@ class NothingToDrain(RunsError):
     """Nothing waits for this dependency."""
 
     code = "nothing_to_drain"
+
+
+class NotSwept(RunsError):
+    """The sweep after the restore is still at work, or nobody asked yet."""
+
+    code = "not_swept"

@@ -88,16 +88,33 @@ def _beat(worker: UUID) -> None:
         if _me is None or _me.id != worker:
             return
         try:
-            beat(worker)
+            known = beat(worker)
         except DatabaseError:
             # The record is away. A worker that cannot say it lives is rightly taken for dead; try again next time.
             connections.close_all()
+            continue
+        if not known:
+            # The record was restored and does not know this worker, or a new epoch forgot it.
+            forgotten(worker)
+            return
 
 
-def beat(worker: UUID) -> None:
-    """Renew the heartbeat of ``worker`` now."""
+def beat(worker: UUID) -> bool:
+    """Renew the heartbeat of ``worker`` now. False: the record does not know it."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE runs_worker SET seen_at = clock_timestamp() WHERE id = %s", [worker])
+        return bool(cursor.rowcount)
+
+
+def forgotten(worker: UUID) -> None:
+    """Go on as another worker, in the record's epoch as it is then, if this process still is ``worker``.
+
+    A process that began before a restore must not go on under an old epoch (fault 39).
+    """
+    global _me
+    with _lock:
+        if _me is not None and _me.id == worker:
+            _me = None
 
 
 def leave() -> None:

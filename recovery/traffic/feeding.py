@@ -7,6 +7,7 @@ pass the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -31,6 +32,8 @@ WITH waiting AS MATERIALIZED (
     WHERE e.not_before <= %(now)s AND e.state = 'ready'
       -- Nothing is sent for a run that a person has to let go on, or take out of quarantine (invariant 13).
       AND r.state NOT IN ('quarantined', 'pausing', 'paused') AND r.waiting_on <> 'person'
+      -- Nor from a record that was restored, before it is known again what had happened.
+      AND e.workspace_id <> ALL(%(frozen)s)
       -- Nothing goes to what is closed off; new work that is refused meanwhile is told so.
       AND (d.held_at IS NULL AND c.state <> 'open' OR d.degraded = 'refuse' AND e.attempts = 0)
 ), may AS (
@@ -53,8 +56,11 @@ SELECT id FROM placed WHERE place <= most ORDER BY backlog, place, capacity LIMI
 """
 
 
-def next_to_send(now: datetime, page: int) -> list[UUID]:
-    """Ready effects that their capacities can take in the next seconds, at most ``page``, in order. One query."""
+def next_to_send(now: datetime, page: int, frozen: Sequence[UUID] = ()) -> list[UUID]:
+    """Ready effects that their capacities can take in the next seconds, at most ``page``, in order. One query.
+
+    ``frozen``: workspaces that a restore holds.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_SQL, {"now": now, "page": page, "passes": PASSES})
+        cursor.execute(_SQL, {"now": now, "page": page, "passes": PASSES, "frozen": list(frozen)})
         return [id for (id,) in cursor.fetchall()]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
@@ -20,11 +21,12 @@ from django.db.models.functions import Now
 from recovery import bells
 from recovery.engine import approvals, workers
 from recovery.traffic import breaker, drains, feeding
-from recovery.upkeep import notify
+from recovery.upkeep import notify, restore
 from runs import clock, record
 from runs.errors import RunsError
-from runs.models import Attempt, Call, Checkpoint, Effect, EffectLink, Notice, Run, Worker
+from runs.models import Attempt, Call, Checkpoint, Effect, EffectLink, Notice, Restore, Run, Worker
 from runs.record import DEAD_AFTER, Commit, Entry
+from runs.restored import RestoreState
 from runs.states import (
     ATTEMPT_LIVE,
     EFFECT_OPEN,
@@ -40,7 +42,15 @@ from runs.states import (
 log = logging.getLogger("recourse.sweep")
 
 PAGE = 500
-RING_AGAIN = {"advance": 3.0, "dispatch": 3.0, "reconcile": 20.0, "lose": 3.0, "notify": 30.0, "ask": 3.0}
+RING_AGAIN = {
+    "advance": 3.0,
+    "dispatch": 3.0,
+    "reconcile": 20.0,
+    "lose": 3.0,
+    "notify": 30.0,
+    "ask": 3.0,
+    "recover": 6.0,
+}
 """Seconds before the same row is rung again."""
 
 FURTHEST = 20 * PAGE
@@ -57,15 +67,21 @@ LOCK = 7_265_636_875
 
 @dataclass(slots=True)
 class Sweep:
-    """What this process has rung lately, by task and row."""
+    """What this process has rung lately, by task and row; ``frozen``: workspaces that a restore holds."""
 
     rung: dict[tuple[str, str], float] = field(default_factory=dict)
     quorums_at: float = -1e9
+    frozen: list[UUID] = field(default_factory=list)
+    watch: restore.Watch = field(default_factory=restore.Watch)
 
     def run_once(self) -> dict[str, int]:
         """One pass. Returns counts by what was done."""
         now = clock.now()
+        self.frozen = restore.frozen()
         parts: dict[str, Callable[[], int]] = {
+            # First: nothing is sent from a record that was not compared with what was last seen of it.
+            "frozen": self.watch.look,
+            "recover": self._recover,
             "buried": workers.bury_dead_here,
             "runs": lambda: self._due_runs(now),
             "orphans": self._orphans,
@@ -108,16 +124,20 @@ class Sweep:
         for mark in [m for m, at in self.rung.items() if at < horizon]:
             del self.rung[mark]
 
+    def _recover(self) -> int:
+        return self._ring_all("recover", Restore.objects.filter(state=RestoreState.FROZEN).values_list("pk"))
+
     def _due_runs(self, now: datetime) -> int:
         due = Run.objects.filter(wake_at__lte=now, lease_owner=None).order_by("wake_at")
         # What moves under it still wakes a run that is quarantined; only a person takes it out.
-        due = due.exclude(state=RunState.QUARANTINED)
+        due = due.exclude(state=RunState.QUARANTINED).exclude(workspace__in=self.frozen)
         return self._ring_all("advance", due.values_list("workspace_id", "id"))
 
     def _orphans(self) -> int:
         """Runs whose owner is dead."""
         alive = Worker.objects.filter(pk=OuterRef("lease_owner"), seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER))
         left = Run.objects.filter(lease_owner__isnull=False).filter(~Exists(alive)).exclude(state__in=RUN_ENDED)
+        left = left.exclude(workspace__in=self.frozen)
         return self._ring_all("advance", left.values_list("workspace_id", "id"))
 
     def _lost_attempts(self, now: datetime) -> int:
@@ -128,7 +148,7 @@ class Sweep:
 
     def _ready(self, now: datetime) -> int:
         """What is rung is what goes next: its capacity has room for it (recovery/traffic/feeding.py)."""
-        return sum(self._ring("dispatch", str(id)) for id in feeding.next_to_send(now, PAGE))
+        return sum(self._ring("dispatch", str(id)) for id in feeding.next_to_send(now, PAGE, self.frozen))
 
     def _drains(self, now: datetime) -> int:
         moved = 0

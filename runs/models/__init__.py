@@ -2,8 +2,9 @@
 
 from runs.models.approval import Approval, Signature
 from runs.models.call import Call
-from runs.models.dependency import Capacity, ClockShift, Degraded, Dependency, Drain, Epoch, Transition, Worker
+from runs.models.dependency import Capacity, ClockShift, Degraded, Dependency, Drain, Transition, Worker
 from runs.models.effect import Attempt, Effect, EffectLink, Evidence, Verdict
+from runs.models.epoch import Epoch, Recovered, Restore
 from runs.models.event import Action, Event
 from runs.models.message import Callback, Channel, Notice, NoticeTarget
 from runs.models.review import Review, Severity
@@ -44,6 +45,8 @@ __all__ = [
     "Notice",
     "NoticeTarget",
     "Person",
+    "Recovered",
+    "Restore",
     "Review",
     "Run",
     "Severity",

@@ -188,18 +188,6 @@ class Worker(models.Model):
         return f"{self.pool} {self.host}:{self.pid}"
 
 
-class Epoch(models.Model):
-    """A stretch of the record's life between restores; high bits of every fencing token."""
-
-    id = models.PositiveIntegerField(primary_key=True)
-    system_identifier = models.CharField(max_length=32)
-    timeline = models.PositiveIntegerField()
-    began_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return f"epoch {self.id}"
-
-
 class ClockShift(models.Model):
     """One row that only tests change: added to the database's clock by ``runs_now()``."""
 

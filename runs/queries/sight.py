@@ -12,6 +12,7 @@ from runs.models import (
     Approval,
     Effect,
     Person,
+    Restore,
     Review,
     Run,
     Verdict,
@@ -81,6 +82,11 @@ def visible_verdict(person: Person, id: UUID, within: UUID | None = None) -> Ver
         id,
         within,
     )
+
+
+def visible_restore(person: Person, id: UUID, within: UUID | None = None) -> Restore:
+    """The restore of the record as it holds a workspace, with who asked and who let it go on. Raises NotFound."""
+    return only(Restore.objects.select_related("workspace", "asked_by", "released_by"), person, id, within)
 
 
 def visible_review(person: Person, id: UUID, within: UUID | None = None) -> Review:

@@ -2,6 +2,7 @@
 -- the branch of each table. Refusals have SQLSTATEs of our own, mapped in runs/record.py:
 --   RC001 stale owner   RC002 stale version   RC003 illegal move   RC004 lost race (prior state differs)
 --   RC005 no permit     RC006 action id with another body   RC007 action in flight   RC404 no such run
+--   RC008 nothing is sent: a restore holds the workspace, or nobody has compared this server with what was last seen
 
 CREATE OR REPLACE FUNCTION runs_now() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT clock_timestamp() + COALESCE((SELECT shift FROM runs_clockshift WHERE id = 1), interval '0')
@@ -12,6 +13,24 @@ CREATE OR REPLACE FUNCTION runs_times(p_times jsonb, p_now timestamptz) RETURNS 
     SELECT COALESCE(jsonb_object_agg(key, p_now + make_interval(secs => value::float8)), '{}'::jsonb)
     FROM jsonb_each_text(p_times)
 $$;
+
+-- Which start of which server, and which tables, these are. A cold copy put back, a promoted replica, a dump read into
+-- a new database or over the old tables: each has another one. The file that the server was started from is not asked.
+CREATE OR REPLACE FUNCTION runs_identity() RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
+                     (SELECT oid FROM pg_database WHERE datname = current_database()), 'runs_epoch'::regclass::oid)
+$$;
+
+-- Why nothing is sent for a workspace now, or an empty text. An installation that was never compared sends.
+CREATE OR REPLACE FUNCTION runs_holds(p_workspace uuid) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_identity text;
+BEGIN
+    SELECT identity INTO v_identity FROM runs_epoch ORDER BY id DESC LIMIT 1;
+    IF v_identity <> '' AND v_identity <> runs_identity() THEN RETURN 'not_compared'; END IF;
+    PERFORM 1 FROM runs_restore WHERE workspace_id = p_workspace AND state <> 'released';
+    RETURN CASE WHEN FOUND THEN 'frozen' ELSE '' END;
+END $$;
 
 CREATE OR REPLACE FUNCTION runs_must_be_legal(p_thing text, p_source text, p_target text) RETURNS void
 LANGUAGE plpgsql STABLE AS $$
@@ -84,6 +103,7 @@ DECLARE
     v_text text;
     v_seq int;
     v_prev text;
+    v_epoch bigint;
     v_first int;
     v_source text;
     v_dep uuid;
@@ -147,7 +167,11 @@ BEGIN
     v_at := to_char(v_now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
 
     -- 3. Who may write: the owner of the lease by its token, a person by the version seen.
+    IF v_leasing OR v_mine THEN SELECT max(id) INTO v_epoch FROM runs_epoch; END IF;
     IF v_leasing THEN
+        v_text := runs_holds(v_ws);
+        IF v_text <> '' THEN RETURN jsonb_build_object('refused', v_text); END IF;
+        IF (p->'lease'->>'epoch')::bigint < v_epoch THEN RETURN jsonb_build_object('refused', 'old_epoch'); END IF;
         IF v_ended OR v_state = 'quarantined' THEN
             RETURN jsonb_build_object('refused', v_state);
         END IF;
@@ -168,7 +192,8 @@ BEGIN
             v_waits := '';
             v_run := v_run || '{"state": "running", "waiting_on": ""}';
         END IF;
-    ELSIF v_mine AND (v_token <> (p->>'token')::bigint OR v_owner IS NULL) THEN
+    ELSIF v_mine AND (v_token <> (p->>'token')::bigint OR v_owner IS NULL OR v_token >> 40 < v_epoch) THEN
+        -- Also a token that the restored row still has: its owner worked on in a world that is gone.
         RAISE EXCEPTION 'token % is not the owner''s', p->>'token' USING ERRCODE = 'RC001',
             DETAIL = jsonb_build_object('token', (p->>'token')::bigint, 'now', v_token)::text;
     END IF;

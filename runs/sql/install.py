@@ -15,7 +15,13 @@ from runs import states
 
 HERE = Path(__file__).parent
 
-STATEFUL = {"effect", "attempt", "approval", "signature", "verdict", "review", "callback", "call", "breaker", "drain"}
+STATEFUL = {"effect", "attempt", "approval", "signature", "verdict", "review"} | {
+    "callback",
+    "call",
+    "breaker",
+    "drain",
+    "restore",
+}
 VERSIONED = {"effect"}
 OF_RUN = {"call", "effect", "attempt", "approval", "verdict", "review", "signal"}
 TABLES = {
@@ -33,11 +39,16 @@ TABLES = {
     "drain": "Drain",
     "callback": "Callback",
     "call": "Call",
+    "restore": "Restore",
+    "recovered": "Recovered",
 }
 OWNED = "t.workspace_id = v_ws"
 SHARED = "EXISTS (SELECT 1 FROM runs_dependency d WHERE d.workspace_id = v_ws AND d.capacity_id = t.id)"
 """Whose rows a commit may change: a capacity belongs to every workspace that uses it."""
 
+
+SENDS = {"attempt", "call"}
+"""Rows that are committed before bytes leave: while a restore holds their workspace none is."""
 NEVER_CHANGES = {"id", "workspace_id", "run_id", "effect_id", "approval_id"}
 
 _LEGAL_NEW = """WHERE EXISTS (SELECT 1 FROM runs_transition x
@@ -66,9 +77,16 @@ _AFTER = """IF v_source <> v_target THEN
                     END IF;"""
 _BUMPED = "CASE WHEN r.state <> t.state OR v_change->>'bump' = 'true' THEN t.version + 1 ELSE t.version END"
 _PERMIT_NEW = """
-                        SELECT dependency_id INTO v_dep FROM runs_effect WHERE id = (v_set->>'effect_id')::uuid;
-                        v_deps := v_deps || v_dep; v_deltas := v_deltas || 1;
-                        v_whats := v_whats || (v_set->>'id')::uuid;"""
+                        IF v_set->>'state' IN ('committed', 'claimed') THEN
+                            SELECT dependency_id INTO v_dep FROM runs_effect WHERE id = (v_set->>'effect_id')::uuid;
+                            v_deps := v_deps || v_dep; v_deltas := v_deltas || 1;
+                            v_whats := v_whats || (v_set->>'id')::uuid;
+                        END IF;"""
+_MAY_SEND = """
+                    IF v_set->>'state' = 'committed' AND runs_holds(v_ws) <> '' THEN
+                        RAISE EXCEPTION 'nothing is sent: %', runs_holds(v_ws) USING ERRCODE = 'RC008',
+                            DETAIL = jsonb_build_object('why', runs_holds(v_ws))::text;
+                    END IF;"""
 _PERMIT_BACK = """
                         IF v_source IN ('committed', 'claimed') AND v_target NOT IN ('committed', 'claimed') THEN
                             SELECT e.dependency_id INTO v_dep
@@ -102,15 +120,17 @@ def _branch(thing: str, model: type[models.Model]) -> str:
     stateful = thing in STATEFUL
     columns = [c for c in _columns(model) if c not in NEVER_CHANGES]
     guards = "\n                      AND t.run_id = v_run_id" if thing in OF_RUN else ""
-    if thing == "review":  # of a run, or of none: what is about a dependency stands in the workspace's own chain
-        guards = guards.replace("=", "IS NOT DISTINCT FROM")
+    if thing == "review":
+        # Some are about no run; those are changed where no run is.
+        guards = "\n                      AND t.run_id IS NOT DISTINCT FROM v_run_id"
     guards += (_GUARDS if stateful else "") + (_VERSION_GUARD if thing in VERSIONED else "")
     guards += _SIGNAL_GUARD if thing == "signal" else ""
     values = [_BUMPED if thing in VERSIONED and c == "version" else f'r."{c}"' for c in columns]
     parts = {
+        "may_send": _MAY_SEND if thing in SENDS else "",
         "new_where": _LEGAL_NEW if stateful else "",
-        # one open review per (kind, subject), one link per (run, effect): asking again changes nothing
-        "conflict": "ON CONFLICT DO NOTHING" if thing in {"review", "link"} else "",
+        # one open review per (kind, subject), one link per (run, effect), one find: asking again changes nothing
+        "conflict": "ON CONFLICT DO NOTHING" if thing in {"review", "link", "recovered"} else "",
         "new_after": _AFTER_NEW.replace("{{extra}}", _EXTRA_NEW.get(thing, "")) if stateful else "",
         "guards": guards,
         "mine": SHARED if thing == "breaker" else OWNED,

@@ -2,6 +2,7 @@
 
 ``kills --times 50``: SIGKILL to workers between the send and the record. ``outage --seconds 10``: PostgreSQL away.
 ``drain --effects 2000 --rate 50``: the way out of an outage. ``flights --effects 64 --seconds 30``: long calls at once.
+``restore --seconds 20``: an older backup put back under everything else that goes on.
 Exit code 1 if anything is wrong, or if less than half of the runs completed.
 """
 
@@ -19,9 +20,9 @@ APPS = {"RECOURSE_APPS": "tests.chaos"}
 
 def main() -> None:
     asked = argparse.ArgumentParser(prog="make chaos", description=__doc__)
-    asked.add_argument("what", choices=["kills", "outage", "drain", "flights"])
+    asked.add_argument("what", choices=["kills", "outage", "drain", "flights", "restore"])
     asked.add_argument("--times", type=int, default=50, help="kills in mid-send")
-    asked.add_argument("--seconds", type=float, default=10, help="how long PostgreSQL is away, or a call takes")
+    asked.add_argument("--seconds", type=float, default=10, help="PostgreSQL is away, a call takes, work goes on")
     asked.add_argument("--effects", type=int, default=2000, help="how many pile up, or are in flight")
     asked.add_argument("--rate", type=float, default=50, help="calls a second that are safe")
     asked.add_argument("--expire", type=int, default=50, help="of them with a deadline that passes")
@@ -33,7 +34,7 @@ def main() -> None:
         import django
 
         django.setup()
-        from tests.chaos import drain, flights, kills, outage
+        from tests.chaos import drain, flights, kills, outage, restore
 
         if options.what == "kills":
             verdict = kills.run(stack, times=options.times, seed=options.seed)
@@ -45,6 +46,8 @@ def main() -> None:
                 expire=options.expire,
                 restart=not options.no_restart,
             )
+        elif options.what == "restore":
+            verdict = restore.run(stack, seconds=options.seconds, seed=options.seed)
         elif options.what == "flights":
             verdict = flights.run(stack, effects=options.effects, seconds=options.seconds)
         else:

@@ -56,6 +56,7 @@ def test_a_value_that_a_setting_cannot_take_is_a_problem(read: Any, value: str) 
         ("SECRET_KEY", "secret", "console.E003"),
         ("ALLOWED_HOSTS", ["*"], "console.E005"),
         ("RECOURSE_DATA", Path("/nowhere"), "console.E007"),
+        ("RECOURSE_OUTSIDE", Path("/etc/hostname/record.json"), "console.E020"),
         ("REDIS_URL", "http://127.0.0.1", "console.E008"),
         ("RECOURSE_SANDBOX_URL", "127.0.0.1:1", "console.E008"),
     ],

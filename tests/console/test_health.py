@@ -60,6 +60,19 @@ def test_without_the_record_the_pools_are_unknown(fresh_db: FreshDatabase, clien
     assert parts["advance"] == parts["dispatch"] == parts["sweep"] == "unknown"
 
 
+def test_a_restore_that_holds_sends_back_is_said_and_takes_no_part_down(db: None, client: Client) -> None:
+    from runs.models import Restore, Workspace
+
+    for pool in ("advance", "dispatch", "sweep"):
+        beat(pool)
+    assert client.get("/healthz").json()["sending"] == "up"
+    space = Workspace.objects.create(slug="acme-pay", name="Acme Pay", environment="SANDBOX")
+    now = timezone.now()
+    Restore.objects.create(workspace=space, epoch=2, state="frozen", cause="older_record", backup_at=now, began_at=now)
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.json()["sending"]) == (200, "frozen")
+
+
 def test_it_is_not_kept_by_any_cache_and_takes_no_post(db: None, client: Client) -> None:
     assert "no-store" in client.get("/healthz")["Cache-Control"]
     assert client.post("/healthz").status_code == 405

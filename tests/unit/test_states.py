@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from runs import states
+from runs.restored import RestoreState
 from runs.states import (
     EFFECT_BLOCKS_END,
     EFFECT_FREES_KEY,
@@ -34,6 +35,7 @@ ENUMS = {
     "breaker": states.BreakerState,
     "call": states.CallState,
     "callback": states.CallbackState,
+    "restore": RestoreState,
 }
 
 

@@ -20,6 +20,7 @@ from recovery.contract import (
     Fail,
     FailureClass,
     Finish,
+    Listing,
     Perform,
     StepOutcome,
     StepRun,
@@ -38,6 +39,16 @@ from tests.unit import samples
 
 RETRY = replace(samples.RETRY, attempts=4, backoff=Backoff(base=seconds(1), cap=seconds(4)))
 NO_REPEAT = replace(RETRY, classes=frozenset({FailureClass.TRANSIENT, FailureClass.OVERLOAD}))
+LISTING = Listing(
+    path="/v1/refunds",
+    prefix="refund:",
+    query=lambda prefix, since, cursor: {
+        "prefix": prefix,
+        "since": since.isoformat(),
+        **({} if cursor is None else {"after": cursor}),
+    },
+    cursor=lambda body: body["next"],
+)
 BY_REFERENCE = replace(samples.BY_REFERENCE, as_of=None, made_at=None)
 BY_FACTS = replace(samples.BY_FACTS, as_of=None, made_at=None)
 
@@ -56,7 +67,7 @@ def _made(operation: str, **changes: Any) -> EffectContract:
     return effect(operation, **{**samples.FIELDS, "params": Params, "retry": RETRY, **changes})
 
 
-pay = _made("test.pay", reconcile=BY_REFERENCE)
+pay = _made("test.pay", reconcile=replace(BY_REFERENCE, listing=LISTING))
 """Keys and readback by our reference."""
 
 slow = _made("test.slow", reconcile=BY_REFERENCE, timeout=seconds(11), approval=None)

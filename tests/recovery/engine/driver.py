@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -13,10 +14,22 @@ from recovery.engine.computing import ask
 from recovery.engine.dispatch import dispatch
 from recovery.engine.reconcile import lose, reconcile
 from recovery.upkeep.notify import deliver
+from recovery.upkeep.recover import carry_on
 from recovery.upkeep.sweep import Sweep
 from runs import clock
 from runs.models import Attempt, Effect, Run
 from runs.states import ATTEMPT_LIVE, EffectState
+
+TASKS: dict[str, Any] = {
+    "advance": advance,
+    "dispatch": dispatch,
+    "reconcile": reconcile,
+    "lose": lose,
+    "notify": deliver,
+    "ask": ask,
+    "recover": carry_on,
+}
+"""What the sweep rings for, done at once."""
 
 
 @dataclass
@@ -45,14 +58,7 @@ class Driver:
         counts = Sweep().run_once()
         for task, args in list(self.rung):
             ids = [UUID(one) for one in args]
-            {
-                "advance": advance,
-                "dispatch": dispatch,
-                "reconcile": reconcile,
-                "lose": lose,
-                "notify": deliver,
-                "ask": ask,
-            }[task](*ids)  # type: ignore[operator]
+            TASKS[task](*ids)
         return len(self.rung) + counts["links"] + counts["expired"]
 
     def drive(self, *, jump: timedelta = timedelta(0), passes: int = 60) -> None:
