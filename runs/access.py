@@ -22,7 +22,7 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "approver": frozenset({"see", "sign", "confirm"}),
     "auditor": frozenset({"see", "audit"}),
     "author": frozenset({"see", "drill", "start"}),
-    "administrator": frozenset({"see", "administer", "reveal"}),
+    "administrator": frozenset({"see", "administer", "override", "reveal"}),
 }
 """Each role and what it may do. A decision may be confirmed by whoever may decide, too: another on-call engineer."""
 

@@ -1,4 +1,4 @@
-"""Kinds of history lines; read as ``runs.states.EventKind``."""
+"""Kinds of history lines, and how far a request reaches; read as ``runs.states.EventKind`` and ``Scope``."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ class EventKind(TextChoices):
     RUN_COMPENSATED = "run.compensated"
     RUN_CLOSED_UNRESOLVED = "run.closed_unresolved"
     RUN_ABORTED = "run.aborted"
+    RUN_END_PROPOSED = "run.end_proposed"
+    RUN_END_REFUSED = "run.end_refused"
+    RUN_END_CONFIRMED = "run.end_confirmed"
     PLAN_MADE = "plan.made"
     PLAN_STARTED = "plan.started"
     PLAN_STOPPED = "plan.stopped"
@@ -95,3 +98,11 @@ class EventKind(TextChoices):
     DATA_REVEALED = "data.revealed"
     DRILL_STARTED = "drill.started"
     DRILL_ENDED = "drill.ended"
+
+
+class Scope(TextChoices):
+    """How far a pause or a cancellation reaches."""
+
+    RUN = "run"  # this run alone; its children go on
+    CHILDREN = "children"  # this run and every run it started
+    PARENT = "parent"  # asked for by the parent's; it reaches this run's own children too

@@ -13,6 +13,7 @@ from django.db.models import TextChoices
 
 from runs import restored
 from runs.kinds import EventKind as EventKind
+from runs.kinds import Scope as Scope
 
 START: Final = ""
 

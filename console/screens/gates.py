@@ -23,6 +23,7 @@ from runs.models import Approval, Effect, Person, Run, Verdict
 from runs.states import (
     ATTEMPT_LIVE,
     EFFECT_OPEN,
+    RUN_ENDED,
     ApprovalState,
     EffectState,
     RunState,
@@ -53,6 +54,9 @@ WHY: Final[dict[str, str | Promise]] = {
     "unreadable": gettext_lazy("its checkpoint cannot be opened"),
     "checks_ask": gettext_lazy("the checks before going on ask for a person: {checks}"),
     "record_restored": gettext_lazy("the record was restored from an older backup; nothing is sent"),
+    "aborted": gettext_lazy("{by} ended it by force; a second person has to confirm that"),
+    "overridden": gettext_lazy("{by} had it sent without signatures; a second person has to confirm that"),
+    "end_proposed": gettext_lazy("{by} proposes to end it unresolved; a second person has to confirm that"),
     "computation_lost": gettext_lazy("the answer of {operation} was lost, and its contract bears {samples}"),
     "breaker_open": gettext_lazy("too many calls to {dependency} failed; nothing is sent there"),
     "dependency_held": gettext_lazy("a person holds {dependency}; nothing is sent there"),
@@ -138,7 +142,7 @@ def of_run(run: Run, effects: Iterable[Effect], me: Person, since: datetime | No
     person = reasons.REASONS[stored["code"]].turn == Turn.PERSON
     people = told.who_can(run.workspace_id, "cancel", me) if person else ""
     gate = replace(_made(stored, people), since=run.cancel_asked_at or since)
-    if not person:
+    if not person or stored["code"] in ("paused", "child_stands"):
         return [gate]
     # What a person can do here is to cancel it; going on after the checks and quarantine come later.
     why = "; ".join(why_of(reason) for reason in run.gate)
@@ -153,8 +157,12 @@ def _of_its_own(run: Run) -> dict[str, Any]:
         return {"code": stored["code"], "facts": {**stored.get("facts", {})}}
     if run.state == RunState.QUARANTINED or run.waiting_on == WaitingOn.PERSON:
         return {"code": "quarantined", "facts": {}}
+    if run.state in (RunState.PAUSING, RunState.PAUSED):
+        return {"code": str(run.state), "facts": {}}
     if run.state == RunState.ACCEPTED:
         return {"code": "not_started", "facts": {}}
+    if run.waiting_on == WaitingOn.CHILD:
+        return _of_children(run)
     if run.state == RunState.WAITING and run.waiting_on == WaitingOn.TIMER and run.wake_at is not None:
         return {"code": "timer", "facts": {"at": run.wake_at.isoformat()}}
     if run.state == RunState.WAITING and run.waiting_on == WaitingOn.EVENT:
@@ -162,6 +170,18 @@ def _of_its_own(run: Run) -> dict[str, Any]:
     if run.state == RunState.WAITING and run.waiting_on == WaitingOn.IN_FLIGHT:
         return {"code": "computing", "facts": {}}
     return {"code": "running", "facts": {}}
+
+
+def _of_children(run: Run) -> dict[str, Any]:
+    """What the runs below it are doing, as they are now: one of them may stand still. One query."""
+    living = run.children.exclude(state__in=RUN_ENDED).order_by("id")
+    found = list(living.values_list("title", "state"))
+    stands = [title for title, state in found if state in _STANDS]
+    titles = stands or [title for title, _state in found]
+    return {"code": "child_stands" if stands else "child", "facts": {"title": ", ".join(titles[:3])}}
+
+
+_STANDS: Final = (RunState.QUARANTINED, RunState.PAUSED)
 
 
 def _decision(effect: Effect, run: Run) -> dict[str, Any]:

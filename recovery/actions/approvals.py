@@ -32,14 +32,16 @@ from runs.record import Act, Change, Entry, close_reviews, move, reckon
 from runs.states import ApprovalState, EffectState, EventKind, RunState, SignatureState
 
 
-def _subject(approval_id: UUID) -> Subject:
+def subject_of(approval_id: UUID) -> Subject:
+    """A request as the subject of an action. Raises NotFound."""
     found = Approval.objects.filter(pk=approval_id).values_list("workspace_id", "run_id").first()
     if found is None:
         raise NotFound
     return Subject("approval", approval_id, *found)
 
 
-def _approval(approval_id: UUID) -> Approval:
+def approval_of(approval_id: UUID) -> Approval:
+    """A request with its effect, group and run."""
     return Approval.objects.select_related("effect", "group", "run").get(pk=approval_id)
 
 
@@ -52,7 +54,7 @@ def sign(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str
     """
 
     def plan(at: Locked) -> Plan:
-        approval = _approval(approval_id)
+        approval = approval_of(approval_id)
         person = Person.objects.get(pk=actor.pk)
         rule, signed = approvals.rule_of(approval), standing(approval)
         rule.require(person, signed)
@@ -82,7 +84,7 @@ def sign(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str
             over=ApprovalExpired(at=approval.approve_by.isoformat(), clock="approve_by"),
         )
 
-    return carry_out(_subject(approval_id), "see", plan, actor=actor, act=act, reason=reason)
+    return carry_out(subject_of(approval_id), "see", plan, actor=actor, act=act, reason=reason)
 
 
 def _grant(approval: Approval, effect: Effect) -> list[Change]:
@@ -105,7 +107,7 @@ def reject(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: s
     """
 
     def plan(at: Locked) -> Plan:
-        approval = _approval(approval_id)
+        approval = approval_of(approval_id)
         person = Person.objects.get(pk=actor.pk)
         signed = standing(approval)
         approvals.rule_of(approval).require(person, signed)
@@ -143,7 +145,7 @@ def reject(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: s
             facts,
         )
 
-    return carry_out(_subject(approval_id), "see", plan, actor=actor, act=act, reason=reason)
+    return carry_out(subject_of(approval_id), "see", plan, actor=actor, act=act, reason=reason)
 
 
 _UNDECIDED = (ApprovalState.PENDING, ApprovalState.GRANTED)
@@ -157,7 +159,7 @@ def withdraw(approval_id: UUID, *, actor: Person, act: Act, reason: str = "") ->
     """
 
     def plan(at: Locked) -> Plan:
-        approval = _approval(approval_id)
+        approval = approval_of(approval_id)
         refuse_unless_current(approval, approval.digest)
         if approval.state == ApprovalState.CONSUMED:
             raise TooLate(**sent_facts(approval))
@@ -182,11 +184,12 @@ def withdraw(approval_id: UUID, *, actor: Person, act: Act, reason: str = "") ->
         }
         return Plan([Entry(EventKind.APPROVAL_WITHDRAWN, facts, changes)], facts)
 
-    return carry_out(_subject(approval_id), "see", plan, actor=actor, act=act, reason=reason or None)
+    return carry_out(subject_of(approval_id), "see", plan, actor=actor, act=act, reason=reason or None)
 
 
 def _ungrant(approval: Approval, effect: Effect) -> list[Change]:
     again = {"state": ApprovalState.PENDING, "granted_at": None, "execute_by": None}
+    again |= {"overridden_at": None, "overridden_by_id": None}
     held = {
         "state": EffectState.AWAITING_APPROVAL,
         "reason": why_of("signature_withdrawn"),
@@ -217,7 +220,7 @@ def renew(approval_id: UUID, *, actor: Person, act: Act, reason: str) -> Done:
     """
 
     def plan(at: Locked) -> Plan:
-        approval = _approval(approval_id)
+        approval = approval_of(approval_id)
         run, effect = require_run(at), approval.effect
         refuse_unless_current(approval, approval.digest)
         if run.ended:
@@ -266,7 +269,7 @@ def renew(approval_id: UUID, *, actor: Person, act: Act, reason: str) -> Done:
         }
         return Plan([Entry(EventKind.APPROVAL_ASKED, facts, changes)], facts)
 
-    return carry_out(_subject(approval_id), "start", plan, actor=actor, act=act, reason=reason)
+    return carry_out(subject_of(approval_id), "start", plan, actor=actor, act=act, reason=reason)
 
 
 def _refuse_unless_renewable(approval: Approval, run_state: str, at: Locked) -> None:

@@ -1,4 +1,4 @@
-"""What people and clients do with runs: accept, signal, cancel, look again."""
+"""What people and clients do with runs: accept, signal, correct, cancel, look again."""
 
 from __future__ import annotations
 
@@ -11,22 +11,18 @@ from django.db import transaction
 from pydantic import ValidationError
 
 from recovery import failpoints
-from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, first_result, require_run
+from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, first_result, require_run, who
 from recovery.contract import canonical, registry
 from recovery.contract.effects import fields_of
-from recovery.contract.errors import ContractError, ParamsInvalid
+from recovery.contract.errors import ContractError, ParamsInvalid, UnknownRunType
 from recovery.contract.sealed import refuse_tokens
-from recovery.engine import intents, memory
-from recovery.engine.memory import Memory
+from recovery.engine import accepting
 from runs import access, clock, record
-from runs.checkpoints import tokens
 from runs.errors import NotFound, RunEnded, RunsError
 from runs.models import Person, Run, Workspace
 from runs.models.base import new_id
-from runs.record import Act, Commit, Entry
-from runs.states import EventKind, RunState
-
-FIRST_STEP = "begin"
+from runs.record import Act, Change, Commit, Entry
+from runs.states import EventKind, RunState, Scope
 
 
 class UnknownSignal(RunsError):
@@ -52,12 +48,21 @@ def accept(
 
     Raises UnknownRunType, ParamsInvalid naming each field, NotAllowed; the same act again gives the first run.
     """
+    for_whom = principal or actor.email
     try:
         run_type = registry.run_type(type)
         refuse_tokens(type, input)
-        loaded = run_type.load(input)
-        with tokens.within(workspace.pk):
-            data = run_type.dump(loaded)
+        born = accepting.newborn(
+            run_type,
+            input,
+            workspace=workspace.pk,
+            now=clock.now(),
+            deadline=deadline,
+            principal=for_whom,
+            started_by_id=actor.pk,
+            goal=goal[:500],
+            priority=priority,
+        )
     except ContractError:
         # A contract may have changed since: what was accepted under this act stays accepted (invariant 15).
         access.require(actor, workspace.pk, "start")
@@ -65,49 +70,20 @@ def accept(
         if first is None:
             raise
         return first
-    run = new_id()
-    own = run_type.contract.ownership.deadline
-    now = clock.now()
-    until = deadline or (now + own if own is not None else None)
-    for_whom = principal or actor.email
-    row: dict[str, Any] = {
-        "id": run,
-        "workspace_id": workspace.pk,
-        "type": run_type.name,
-        "type_version": run_type.version,
-        "contract_digest": run_type.digest,
-        "title": intents.english(run_type.describe(loaded))[:300],
-        "goal": goal[:500],
-        "principal": for_whom,
-        "started_by_id": actor.pk,
-        "references": run_type.references(loaded),
-        "priority": priority,
-        "deadline": until,
-        "state": RunState.ACCEPTED,
-        "step": FIRST_STEP,
-    }
-    start = record.full_row("run", row)
-    sealed = memory.seal(start, Memory(data, FIRST_STEP), "accepted")
-    event = {
-        "type": run_type.name,
-        "version": run_type.version,
-        "goal": goal,
-        "input": canonical.digest(data),
-    }
     commit = Commit(
         workspace.pk,
-        run,
-        [Entry(EventKind.RUN_ACCEPTED, event)],
+        born.id,
+        [born.entry],
         actor=actor.pk,
         behalf=for_whom,
         act=act,
-        facts={"run": str(run)},
-        checkpoint=sealed,
+        facts={"run": str(born.id)},
+        checkpoint=born.checkpoint,
     )
     failpoints.hit("accept.before_commit")
     with transaction.atomic():
         access.require(actor, workspace.pk, "start")
-        done = record.accept(commit, row, {"accepted_at": 0, "wake_at": 0})
+        done = record.accept(commit, born.row, accepting.TIMES)
     failpoints.hit("accept.after_commit")
     return Done(done.last, done.at, done.replayed, done.facts)
 
@@ -119,22 +95,42 @@ def signal(run_id: UUID, name: str, payload: Mapping[str, Any], *, actor: Person
     """
 
     def plan(at: Locked) -> Plan:
-        run = require_run(at)
-        refuse_ended(run)
-        told = _payload(run, name, payload)
-        row = {
-            "id": new_id(),
-            "workspace_id": run.workspace_id,
-            "run_id": run.pk,
-            "name": name,
-            "payload": told,
-            "sender_id": actor.pk,
-        }
+        row, facts = _kept(require_run(at), name, payload, actor)
         changes = [record.new("signal", row, {"received_at": 0}), record.reckon(wake=True)]
-        facts = {"name": name, "payload": canonical.digest(told)}
-        return Plan([Entry(EventKind.RUN_SIGNALLED, facts, changes)], {"run": str(run.pk), "name": name})
+        return Plan([Entry(EventKind.RUN_SIGNALLED, facts, changes)], {"run": str(run_id), "name": name})
 
-    return carry_out(_subject(run_id), "start", plan, actor=actor, act=act, reason=None)
+    return carry_out(subject_of(run_id), "start", plan, actor=actor, act=act, reason=None)
+
+
+def correct(run_id: UUID, name: str, payload: Mapping[str, Any], *, actor: Person, act: Act, reason: str) -> Done:
+    """Correct a run: a declared event with a person's reason, which the checks before going on and the step both see.
+
+    It changes nothing by itself: the step that waits for it, or amends an effect on it, decides. Raises what
+    ``signal`` raises, and ReasonNeeded.
+    """
+
+    def plan(at: Locked) -> Plan:
+        row, facts = _kept(require_run(at), name, payload, actor)
+        changes = [record.new("signal", {**row, "reason": reason}, {"received_at": 0}), record.reckon(wake=True)]
+        told = {**facts, "by": who(actor)}
+        return Plan([Entry(EventKind.RUN_CORRECTED, told, changes)], {"run": str(run_id), "name": name})
+
+    return carry_out(subject_of(run_id), "decide", plan, actor=actor, act=act, reason=reason)
+
+
+def _kept(run: Run, name: str, payload: Mapping[str, Any], sender: Person) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The row of a signal to ``run``, and what its event says."""
+    refuse_ended(run)
+    told = _payload(run, name, payload)
+    row = {
+        "id": new_id(),
+        "workspace_id": run.workspace_id,
+        "run_id": run.pk,
+        "name": name,
+        "payload": told,
+        "sender_id": sender.pk,
+    }
+    return row, {"name": name, "payload": canonical.digest(told)}
 
 
 def _payload(run: Run, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,30 +146,68 @@ def _payload(run: Run, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def cancel(run_id: UUID, *, actor: Person, act: Act, reason: str) -> Done:
+def cancel(
+    run_id: UUID,
+    *,
+    actor: Person,
+    act: Act,
+    reason: str,
+    scope: Scope = Scope.CHILDREN,
+    at_once: bool = False,
+) -> Done:
     """Ask for a run to be cancelled: new work stops now, what was sent is settled first.
 
-    Raises RunEnded, ReasonNeeded, NotAllowed. Asking again by another act changes nothing; its facts then say who
-    asked first and when (``asked_at``, ``by``).
+    ``scope``: this run alone, or with every run it started (then it is cancelled when they have ended). ``at_once``:
+    nothing is mended first; what was sent is settled all the same. Needs what the run's contract names. Raises
+    RunEnded, ReasonNeeded, NotAllowed. Asking again by another act only widens what was asked; its facts say who asked
+    first and when (``asked_at``, ``by``).
     """
 
     def plan(at: Locked) -> Plan:
         run = require_run(at)
         refuse_ended(run)
         facts: dict[str, Any] = {"run": str(run.pk), "asked_at": None, "by": None}
+        wanted = {"scope": str(scope), "how": "at_once" if at_once else "graceful"}
         if run.state == RunState.CANCELLING:
-            assert run.cancel_asked_at is not None and run.cancel_by is not None
-            facts |= {"asked_at": run.cancel_asked_at.isoformat(), "by": run.cancel_by.name}
-            return Plan([Entry(EventKind.RUN_CANCEL_ASKED, {"again": True})], facts)
-        asked = {"state": RunState.CANCELLING, "cancel_by_id": actor.pk, "cancel_reason": reason}
+            assert run.cancel_asked_at is not None
+            by = None if run.cancel_by is None else run.cancel_by.name
+            facts |= {"asked_at": run.cancel_asked_at.isoformat(), "by": by}
+            return Plan(
+                [Entry(EventKind.RUN_CANCEL_ASKED, {"again": True, **wanted}, _widened(run, scope, at_once))], facts
+            )
+        asked = {
+            "state": RunState.CANCELLING,
+            "cancel_by_id": actor.pk,
+            "cancel_reason": reason,
+            "cancel_scope": scope,
+            "cancel_at_once": at_once,
+        }
         changes = [
             record.run_moves(asked, prior=[run.state], times={"cancel_asked_at": 0, "wake_at": 0}),
             record.close_reviews(run.pk),
         ]
-        entry = Entry(EventKind.RUN_CANCEL_ASKED, {"scope": "run", "how": "graceful"}, changes)
-        return Plan([entry], facts)
+        return Plan([Entry(EventKind.RUN_CANCEL_ASKED, wanted, changes)], facts)
 
-    return carry_out(_subject(run_id), "cancel", plan, actor=actor, act=act, reason=reason)
+    subject = subject_of(run_id)
+    return carry_out(subject, _cancel_needs(run_id), plan, actor=actor, act=act, reason=reason)
+
+
+def _widened(run: Run, scope: Scope, at_once: bool) -> list[Change]:
+    more: dict[str, Any] = {}
+    if scope == Scope.CHILDREN and run.cancel_scope == Scope.RUN:
+        more["cancel_scope"] = Scope.CHILDREN
+    if at_once and not run.cancel_at_once:
+        more["cancel_at_once"] = True
+    return [record.run_moves(more, prior=[run.state], times={"wake_at": 0})] if more else []
+
+
+def _cancel_needs(run_id: UUID) -> str:
+    """The permission that the run's own contract names; where its code is not here, the usual one."""
+    type, version = Run.objects.values_list("type", "type_version").get(pk=run_id)
+    try:
+        return registry.run_type(type, version).contract.ownership.cancel_needs
+    except UnknownRunType:
+        return "cancel"
 
 
 def look_again(run_id: UUID, *, actor: Person, act: Act) -> Done:
@@ -185,10 +219,11 @@ def look_again(run_id: UUID, *, actor: Person, act: Act) -> Done:
         woken = Entry(EventKind.RUN_WOKEN, {"by": "person"}, [record.run_moves({}, times={"wake_at": 0})])
         return Plan([woken], {"run": str(run.pk)})
 
-    return carry_out(_subject(run_id), "check", plan, actor=actor, act=act, reason=None)
+    return carry_out(subject_of(run_id), "check", plan, actor=actor, act=act, reason=None)
 
 
-def _subject(run_id: UUID) -> Subject:
+def subject_of(run_id: UUID) -> Subject:
+    """A run as the subject of an action. Raises NotFound."""
     workspace = Run.objects.filter(pk=run_id).values_list("workspace_id", flat=True).first()
     if workspace is None:
         raise NotFound

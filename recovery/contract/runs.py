@@ -23,7 +23,7 @@ from recovery.contract.declared import bare_schema, declared
 from recovery.contract.effects import MISSING, fields_of
 from recovery.contract.errors import CanonicalError, ParamsInvalid, UnknownSignal, UnknownStep
 from recovery.contract.transitions import Transition
-from runs.states import CallState, EffectState
+from runs.states import CallState, EffectState, RunState
 
 FIRST_STEP = "begin"
 
@@ -191,10 +191,27 @@ class StepComputed:
 
 @dataclass(frozen=True, slots=True)
 class StepSignal:
-    """A signal that reached the run."""
+    """A signal that reached the run. ``reason``: of a person's correction; empty for a plain signal."""
 
     name: str
     payload: dict[str, Any]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepChild:
+    """How a run that this one started has ended: ``state`` is one of the ends, ``how`` its reason code and facts."""
+
+    id: UUID
+    run_type: str
+    key: str
+    state: RunState
+    how: dict[str, Any]
+
+    @property
+    def completed(self) -> bool:
+        """Whether it did what it was started for."""
+        return self.state == RunState.COMPLETED
 
 
 F = TypeVar("F", bound=Callable[..., Any])

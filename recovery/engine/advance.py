@@ -14,11 +14,11 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from recovery import failpoints
-from recovery.contract import Compute, Fail, Finish, Perform, Wait, registry
+from recovery.contract import Compute, Fail, Finish, Perform, Start, Wait, registry
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepSignal
 from recovery.engine import (
-    cancel,
+    children,
     computing,
     endings,
     finish,
@@ -27,6 +27,7 @@ from recovery.engine import (
     memory,
     perform,
     resuming,
+    standing,
     stepping,
     workers,
 )
@@ -101,15 +102,14 @@ class _Advance:
         try:
             return self._go()
         except Superseded:
-            # A cancel request came first; what is known is kept, then the run is settled.
+            # A request came first; what is known is kept, then the run is settled.
             s.reload()
-            return cancel.settle(s)
+            return standing.settle(s)
 
     def _go(self) -> str:
         s = self.s
-        if s.run["state"] == RunState.CANCELLING:
-            # Needs neither checkpoint nor code: what stands still for want of them can be cancelled.
-            return cancel.settle(s)
+        if s.run["state"] in standing.STATES:
+            return standing.settle(s)
         try:
             restored, s.memory = memory.restore(s.run)
         except Undecryptable as error:
@@ -171,6 +171,10 @@ class _Advance:
             return self._computed(computing.go(s))
         if m.waiting is not None:
             return self._waiting(m.waiting)
+        if m.child is not None:
+            then = m.child.then
+            ended, word = children.turn(s, m.child)
+            return word if ended is None else self._step(then, ended)
         return self._step(m.step, None)
 
     def _pending(self, pending: Pending) -> str:
@@ -209,7 +213,7 @@ class _Advance:
 
     def _amend(self, signal: Signal, pending: Pending, effects: list[Effect]) -> str:
         s = self.s
-        transition, data = self._call(pending.on[signal.name], StepSignal(signal.name, signal.payload))
+        transition, data = self._call(pending.on[signal.name], StepSignal(signal.name, signal.payload, signal.reason))
         if not isinstance(transition, Perform):
             raise stepping.StepRaised(
                 pending.on[signal.name],
@@ -230,7 +234,7 @@ class _Advance:
             if signal is not None:
                 s.memory.waiting = None
                 s.consume = signal
-                return self._step(waiting.then, StepSignal(signal.name, signal.payload))
+                return self._step(waiting.then, StepSignal(signal.name, signal.payload, signal.reason))
         if waiting.until is not None and now >= waiting.until:
             s.memory.waiting = None
             return self._step(waiting.then, None)
@@ -262,6 +266,8 @@ class _Advance:
             return perform.perform(s, transition)
         if isinstance(transition, Wait):
             return self._wait(transition)
+        if isinstance(transition, Start):
+            return children.start(s, transition)
         if isinstance(transition, Compute):
             return self._computed(computing.begin(s, transition))
         if not isinstance(transition, Finish | Fail):

@@ -5,18 +5,20 @@ Reconciliation only reads meanwhile: sending again, even under the same key, cou
 
 from __future__ import annotations
 
-from recovery.engine import finish
+from recovery.engine import children, finish, lineage
 from recovery.engine.changes import reason
 from recovery.engine.session import Session
 from runs import record
 from runs.models import Effect
 from runs.record import Entry
-from runs.states import EFFECT_BLOCKS_END, EffectState, EventKind, RunState
+from runs.states import EFFECT_BLOCKS_END, EffectState, EventKind, RunState, Scope, WaitingOn
 
 
 def settle(s: Session) -> str:
     """One step towards cancelled: drop the unsent, end if nothing is open, else release until something settles."""
     dropped = finish.drop_unsent(s, EffectState.CANCELLED, "run_cancelled")
+    with_children = s.run["cancel_scope"] in (Scope.CHILDREN, Scope.PARENT)
+    living = children.cancel_all(s) if with_children else lineage.alive(s.id)
     blocking = list(Effect.objects.filter(run_id=s.id, state__in=EFFECT_BLOCKS_END).order_by("ordinal"))
     if dropped:
         s.buffer.append(Entry(EventKind.EFFECT_SETTLED, {"state": EffectState.CANCELLED}, dropped))
@@ -30,11 +32,24 @@ def settle(s: Session) -> str:
             prior=RunState.CANCELLING,
         )
         return "cancelling"
+    if living and with_children:
+        # Cancelled is said only when nothing below it can act any more.
+        told = {"on": WaitingOn.CHILD, "children": lineage.named(living)}
+        s.commit(
+            [Entry(EventKind.RUN_WAITED, told)],
+            run={"lease_owner": None, "tries": 0, "waiting_on": WaitingOn.CHILD, "wait_event": ""},
+            checkpoint=False,
+            soonest=True,
+            prior=RunState.CANCELLING,
+        )
+        return "cancelling"
     left = [
         {"effect": str(e.pk), "describe": e.describe, "state": e.state, "stake": e.stake}
         for e in Effect.objects.filter(run_id=s.id, state__in=[EffectState.SUCCEEDED, EffectState.PARTIAL])
     ]
     how = {**reason("cancelled", left=len(left)), "left": left}
+    if living:
+        how["children"] = lineage.named(living)
     # Nothing goes on from here, and a run whose checkpoint cannot be read must be cancellable too.
     finish.close(s, EventKind.RUN_CANCELLED, RunState.CANCELLED, how, checkpoint=False, prior=RunState.CANCELLING)
     return "cancelled"

@@ -44,6 +44,9 @@ OUTPUT_INVALID = "output_invalid"
 MAY_ASK = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING, RunState.QUARANTINED})
 """States of a run for which a sender still asks."""
 
+_MAY_CLAIM = tuple(state for state in MAY_ASK if state not in (RunState.PAUSING, RunState.PAUSED))
+"""A pause that came first holds the call back; whoever is first under the run's lock decides."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
@@ -164,7 +167,7 @@ def ask(call_id: UUID) -> str:
         times={"sent_at": 0, "expires_at": _limit(contract)},
     )
     # Whoever dies with it: the run looks for itself once the limit is over.
-    wakes = record.run_moves({}, prior=MAY_ASK, times={"wake_at": _limit(contract)}, soonest=True)
+    wakes = record.run_moves({}, prior=_MAY_CLAIM, times={"wake_at": _limit(contract)}, soonest=True)
     data = {"call": str(call.pk), "operation": call.operation, "place": call.place, "n": call.n, "how": "claimed"}
     try:
         entries = [Entry(EventKind.CALL_SENT, data, [claim, wakes])]

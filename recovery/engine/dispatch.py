@@ -13,8 +13,8 @@ from uuid import UUID
 from django.db import connection
 
 from recovery import failpoints
-from recovery.contract import EffectContract, registry
-from recovery.engine import approvals, endings, intents, lookfirst, outbound, snapshots, workers
+from recovery.contract import EffectContract
+from recovery.engine import approvals, endings, intents, lookfirst, missing, outbound, snapshots, workers
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Snapshot, Verb
 from recovery.traffic import admission, lanes
@@ -26,8 +26,9 @@ from runs.models import Approval, Effect
 from runs.record import Admission, Change, Commit, Committed, Entry
 from runs.states import RUN_ENDED, EffectState, EventKind, RunState, WaitingOn
 
-MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | {RunState.CANCELLING, RunState.QUARANTINED})
-"""States of a run whose effects may be sent; in quarantine nothing happens, and while cancelling nothing new."""
+_STANDS = frozenset({RunState.CANCELLING, RunState.QUARANTINED, RunState.PAUSING, RunState.PAUSED})
+MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | _STANDS)
+"""States of a run whose effects may be sent; in quarantine nothing happens, and while it stands nothing new."""
 
 
 def dispatch(effect_id: UUID) -> str:
@@ -71,7 +72,9 @@ def lane_of(at: Standing) -> Lane | None:
 def _dispatch(effect: Effect, at: Standing, lane: Lane | None) -> str:
     if effect.state != EffectState.READY:
         return effect.state
-    contract = registry.effect_contract(effect.operation, effect.contract_version)
+    contract = missing.contract_of(effect)
+    if contract is None:
+        return "version_missing"
     run = snapshots.run_of(effect)
     if run["waiting_on"] == WaitingOn.PERSON:
         # The nine checks asked a person whether this run goes on: until then nothing of it is sent (invariant 13).

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from recovery.contract import Fail, Finish
 from recovery.contract.runs import RunType
-from recovery.engine import approvals, contents, intents
+from recovery.engine import approvals, contents, intents, lineage
 from recovery.engine.changes import open_review, reason
 from recovery.engine.checks import Report
 from recovery.engine.session import Session
@@ -75,6 +76,7 @@ def wait(
             "wake_at": min(times) if times else None,
             "lease_owner": None,
             "tries": 0,
+            "gate": [],
         },
         changes=(record.reckon(),),
         why="wait",
@@ -98,7 +100,7 @@ def _complete(s: Session, transition: Finish) -> str:
         return held
     how = reason(transition.reason or "finished", **transition.facts)
     how["verified"] = [str(id) for id in transition.verified]
-    how["effects"] = _ends(s)
+    how["effects"] = ends(s)
     close(s, EventKind.RUN_COMPLETED, RunState.COMPLETED, how)
     return "completed"
 
@@ -112,7 +114,7 @@ def _fail(s: Session, transition: Fail) -> str:
         s,
         EventKind.RUN_FAILED,
         RunState.FAILED,
-        {**reason(transition.reason, **transition.facts), "effects": _ends(s)},
+        {**reason(transition.reason, **transition.facts), "effects": ends(s)},
     )
     return "failed"
 
@@ -122,7 +124,10 @@ def expire(s: Session) -> str:
     held = _held_by_open(s, EffectState.EXPIRED)
     if held:
         return held
-    close(s, EventKind.RUN_EXPIRED, RunState.EXPIRED, {**reason("deadline_passed"), "effects": _ends(s)})
+    if lineage.alive(s.id):
+        # Their deadline is no later than this one's; each ends by itself.
+        return wait(s, WaitingOn.CHILD, wake_at=None)
+    close(s, EventKind.RUN_EXPIRED, RunState.EXPIRED, {**reason("deadline_passed"), "effects": ends(s)})
     return "expired"
 
 
@@ -184,9 +189,14 @@ def ask_to_resume(s: Session, run_type: RunType, report: Report) -> str:
 
 def drop_unsent(s: Session, into: EffectState, code: str) -> list[Change]:
     """Changes that end what has not been sent: effects to ``into``, their requests for signatures revoked."""
+    return drop_unsent_of(s.id, into, code)
+
+
+def drop_unsent_of(run: UUID, into: EffectState, code: str) -> list[Change]:
+    """The same of a run that nobody here owns."""
     changes: list[Change] = []
     for effect in Effect.objects.filter(
-        run_id=s.id, state__in=[EffectState.AWAITING_APPROVAL, EffectState.READY]
+        run_id=run, state__in=[EffectState.PLANNED, EffectState.AWAITING_APPROVAL, EffectState.READY]
     ).order_by("id"):
         changes += approvals.revoke(effect)
         changes.append(
@@ -250,9 +260,10 @@ def close(
         checkpoint=checkpoint,
         prior=prior,
     )
+    lineage.ring_parent(s.run)
 
 
-def _ends(s: Session) -> list[dict[str, Any]]:
+def ends(s: Session) -> list[dict[str, Any]]:
     """How each effect of the run ended, for the event that ends it."""
     rows = Effect.objects.filter(run_id=s.id).order_by("ordinal").values("id", "describe", "state")
     fresh = {s.settling.pk: s.settling.state} if s.settling is not None else {}

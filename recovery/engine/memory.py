@@ -46,6 +46,14 @@ class Waiting:
 
 
 @dataclass(slots=True)
+class Child:
+    """A run that this one started and waits for, and the step that is told how it ended."""
+
+    id: UUID
+    then: str
+
+
+@dataclass(slots=True)
 class Computing:
     """A computation that the run waits for: its place among the run's, what was asked, who gets its output."""
 
@@ -74,6 +82,7 @@ class Memory:
     code: str = ""
     owner: str = ""
     ending: Finish | Fail | None = None
+    child: Child | None = None
     base: Base | None = None
     coming: Base | None = None
     pins: dict[str, Any] = field(default_factory=dict)
@@ -125,6 +134,7 @@ def seal(
         "pending": _pending(memory.pending),
         "waiting": _waiting(memory.waiting),
         "ending": _ending(memory.ending),
+        "child": memory.child and {"id": str(memory.child.id), "then": memory.child.then},
         "computing": None if memory.computing is None else asdict(memory.computing),
         "calls": memory.calls,
         "done": memory.done,
@@ -154,7 +164,7 @@ def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
     content = restored.content
     if not content:
         return restored, Memory({}, "")
-    pending, waiting = content["pending"], content["waiting"]
+    pending, waiting, child = content["pending"], content["waiting"], content.get("child")
     memory = Memory(
         data=content["data"],
         step=content["step"],
@@ -171,6 +181,7 @@ def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
         code=content["versions"]["code"],
         owner=content.get("worker") or "",
         ending=_end_of(content.get("ending")),
+        child=child and Child(UUID(child["id"]), child["then"]),
         base=restored.base,
         pins={name: v for name, v in content["versions"].items() if name in contents.CONFIGURED and v is not None},
         spent=content.get("budgets", {}).get("spent", {}),

@@ -201,7 +201,11 @@ def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> None:
         )
     row = endings.answer_evidence(effect, attempt, sent.answer, sent.outcome)
     changes.append(record.new("evidence", row, {"observed_at": 0, "received_at": 0}))
-    changes.append(record.move("effect", effect.pk, None, {}, times={"next_check_at": 0}, bump=True))
+    if stored.state in ATTEMPT_LIVE:
+        # Its owner lost the run and not the attempt: nothing may be concluded before the attempt is given up.
+        changes.append(record.move("effect", effect.pk, None, {"next_check_at": stored.expires_at}, bump=True))
+    else:
+        changes.append(record.move("effect", effect.pk, None, {}, times={"next_check_at": 0}, bump=True))
     entry = Entry(EventKind.EVIDENCE_RECEIVED, {**endings.told_of(effect), "late": True}, changes)
     record.commit(Commit(effect.workspace_id, effect.run_id, [entry]))
 

@@ -110,6 +110,19 @@ REASONS: Final[dict[str, Reason]] = {
         _NOBODY_NEEDS,
         _("It is asked for when its turn comes, and expires at {deadline}."),
     ),
+    "contract_missing": _own(
+        _("a worker that knows {operation} version {version}"),
+        _("such a worker starts"),
+        _("Nothing is sent. Recourse looks again at {at}."),
+        True,
+    ),
+    "run_paused": Reason(
+        _P,
+        _("the run to go on; a person paused it"),
+        _("a person lets the run go on"),
+        _PEOPLE,
+        _("It waits unsent and expires at {deadline}."),
+    ),
     "dependency_held": Reason(
         _D,
         _("sending to {dependency} to be possible again"),
@@ -271,6 +284,28 @@ REASONS: Final[dict[str, Reason]] = {
         _("Nothing happens."),
         True,
     ),
+    "child": _own(
+        _("the run it started: {title}"),
+        _("that run ends"),
+        _("It goes on with how that run ended."),
+        True,
+    ),
+    "child_stands": _person(
+        _("the run it started, which stands still: {title}"),
+        _("a person looks after that run, and it ends"),
+        _("Nothing happens."),
+    ),
+    "pausing": _own(
+        _("what is in flight to settle; then it is paused"),
+        _("nothing of it is in flight"),
+        _("It stays paused until a person lets it go on."),
+        True,
+    ),
+    "paused": _person(
+        _("a person to let it go on"),
+        _("a person lets it go on, or cancels it"),
+        _("Nothing is sent."),
+    ),
     "quarantined": _person(
         _("a person to look at what stopped it"),
         _("a person takes it out of quarantine or cancels it"),
@@ -322,7 +357,20 @@ REASONS: Final[dict[str, Reason]] = {
 }
 
 OF_RUNS: Final = frozenset(
-    {"not_started", "running", "timer", "event", "computing", "quarantined", "undecryptable", "archive_away"}
+    {
+        "not_started",
+        "running",
+        "timer",
+        "event",
+        "computing",
+        "child",
+        "child_stands",
+        "pausing",
+        "paused",
+        "quarantined",
+        "undecryptable",
+        "archive_away",
+    }
 )
 """Codes that no decision carries: a run's state and columns, or what its checkpoint was refused with."""
 

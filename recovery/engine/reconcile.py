@@ -17,7 +17,7 @@ from django.db import connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract, registry
-from recovery.engine import approvals, dispatch, endings, reading, snapshots
+from recovery.engine import approvals, dispatch, endings, missing, reading, snapshots
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Decision, Snapshot, Verb
 from recovery.traffic import admission, lanes
@@ -34,7 +34,9 @@ log = logging.getLogger("recourse.reconcile")
 def reconcile(effect_id: UUID) -> str:
     """Do the next thing about ``effect_id``. Returns what came of it, for the log."""
     effect = Effect.objects.get(pk=effect_id)
-    contract = registry.effect_contract(effect.operation, effect.contract_version)
+    contract = missing.contract_of(effect)
+    if contract is None:
+        return "version_missing"
     run = snapshots.run_of(effect)
     now = clock.now()
     if effect.state == EffectState.IN_FLIGHT:
@@ -90,7 +92,9 @@ def lose(attempt_id: UUID) -> str:
     if attempt.state not in ATTEMPT_LIVE:
         return attempt.state
     effect = attempt.effect
-    contract = registry.effect_contract(effect.operation, effect.contract_version)
+    contract = missing.contract_of(effect, attempt)
+    if contract is None:
+        return "version_missing"
     return _lost(effect, contract, snapshots.run_of(effect), clock.now()) or "still out"
 
 

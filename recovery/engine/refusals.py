@@ -54,6 +54,36 @@ class NotClaimed(RunsError):
     code = "not_claimed"
 
 
+class NotPausable(RunsError):
+    """A run that ends, is mended or stands still already is not paused."""
+
+    code = "not_pausable"
+
+
+class NotPaused(RunsError):
+    """The run is not paused, so there is nothing to let go on."""
+
+    code = "not_paused"
+
+
+class NotClosable(RunsError):
+    """A run that works is not closed as unresolved; it is paused or cancelled first."""
+
+    code = "not_closable"
+
+
+class NothingProposed(RunsError):
+    """Nobody has proposed to end this run, or what was proposed is over."""
+
+    code = "nothing_proposed"
+
+
+class NothingToConfirm(RunsError):
+    """No glass was broken here that still waits for a second person."""
+
+    code = "nothing_to_confirm"
+
+
 class NothingSealed(RunsError):
     """No sealed field is at this path."""
 

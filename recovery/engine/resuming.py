@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recovery.contract.runs import RunType
-from recovery.engine import checks, finish, workers
+from recovery.engine import checks, finish, pause_moves, workers
 from recovery.engine.session import Session
 from runs import record
 from runs.checkpoints.load import Restored
@@ -23,7 +23,9 @@ def check(s: Session, run_type: RunType, restored: Restored) -> str:
         fresh_for=run_type.contract.lease.fresh_for.total_seconds(),
         waited=(now - restored.at).total_seconds(),
     )
-    if not why or int(s.run["checkpoint_seq"]) <= 1:
+    if pause_moves.lifted_since(s.run, restored.at):
+        why = "paused"
+    if not why:
         return ""
     effects = list(Effect.objects.filter(run_id=s.run["id"]).order_by("ordinal"))
     report = checks.nine(s.run, restored, s.memory, run_type, effects, now)

@@ -28,6 +28,8 @@ def before_send(case: Case) -> Decision:
         )
     if case.attempts and not case.tries_left(_class_of(case)):
         return case.settle(EffectState.NOT_APPLIED, "tries_used_up")
+    if snap.paused:
+        return case.wait("run_paused", case.look_again)
     if snap.shed and not case.attempts:
         return case.settle(EffectState.NOT_APPLIED, "refused_meanwhile")
     if snap.held:

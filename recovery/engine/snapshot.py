@@ -57,10 +57,10 @@ class Snapshot:
 
     ``deadline``: the effect's. ``needs_approval`` with ``execute_by`` (None: not granted) and
     ``approval_good``: every signer still allowed and the digest equal. ``cancelling``: its run is being
-    cancelled. ``not_before``: an earlier decision's pause. ``budget_left``: whether the dependency's retry
-    budget has room. ``held``: somebody holds the dependency or its breaker is open; ``shed``: new work is
-    refused meanwhile. ``settled_at``: of a
-    settled effect. ``what``: the describing sentence.
+    cancelled, or has ended; ``paused``: a person holds its run, nothing of it is sent. ``not_before``: an
+    earlier decision's pause. ``budget_left``: whether the dependency's retry budget has room. ``held``:
+    somebody holds the dependency or its breaker is open; ``shed``: new work is refused meanwhile.
+    ``settled_at``: of a settled effect. ``what``: the describing sentence.
     """
 
     effect: UUID
@@ -75,6 +75,7 @@ class Snapshot:
     approve_by: datetime | None = None
     approval_good: bool = True
     cancelling: bool = False
+    paused: bool = False
     not_before: datetime | None = None
     unknown_since: datetime | None = None
     settled_at: datetime | None = None

@@ -17,7 +17,7 @@ from recovery.traffic import degraded
 from recovery.traffic.admission import Standing, room_for_repeat, standing
 from runs.models import Approval, Attempt, Effect, Evidence, Run, Worker
 from runs.record import DEAD_AFTER
-from runs.states import ApprovalState, AttemptState, EffectState, RunState
+from runs.states import RUN_ENDED, ApprovalState, AttemptState, EffectState, RunState
 
 
 def attempts_of(effect: UUID) -> tuple[AttemptView, ...]:
@@ -102,7 +102,8 @@ def build(
         execute_by=approval.execute_by if approval else None,
         approve_by=approval.approve_by if approval else None,
         approval_good=good,
-        cancelling=run["state"] == RunState.CANCELLING,
+        cancelling=run["state"] == RunState.CANCELLING or run["state"] in RUN_ENDED,
+        paused=run["state"] in (RunState.PAUSING, RunState.PAUSED),
         not_before=effect.not_before,
         unknown_since=effect.unknown_since,
         settled_at=effect.settled_at,

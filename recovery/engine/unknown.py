@@ -173,6 +173,10 @@ def _resend(case: Case) -> Decision | None:
     closes = case.window_closes
     if at >= case.last_moment_to_send or (closes is not None and at + case.contract.timeout >= closes):
         return None
+    if case.snap.paused:
+        # Reading goes on; what can only be sent again waits for whoever paused the run.
+        readable = case.contract.reconcile is not None
+        return None if readable else _wait_or_ask(case, "run_paused", case.look_again)
     if case.snap.held:
         return _wait_or_ask(case, "dependency_held", case.look_again)
     if not case.snap.budget_left:

@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from recovery import bells
-from recovery.engine import approvals, workers
+from recovery.engine import approvals, lineage, workers
 from recovery.traffic import breaker, drains, feeding
 from recovery.upkeep import notify, restore
 from runs import clock, record
@@ -55,6 +55,9 @@ RING_AGAIN = {
 
 FURTHEST = 20 * PAGE
 """Rows that one pass looks at: what was rung lately or cannot go now must not hide what stands behind it."""
+
+HELD_BACK = (RunState.QUARANTINED, RunState.PAUSING, RunState.PAUSED)
+"""States of a run whose ready effects stay where they are until a person says so."""
 
 ON_EFFECTS = (WaitingOn.UNKNOWN, WaitingOn.APPROVAL, WaitingOn.IN_FLIGHT)
 
@@ -92,6 +95,7 @@ class Sweep:
             "not sending": breaker.tell_who_waits,
             "checks": lambda: self._to_check(now),
             "links": lambda: self._links(now),
+            "children": lambda: lineage.wake_parents(now, PAGE),
             "expired": lambda: approvals.expire_due(now, PAGE),
             "quorums": lambda: self._quorums(now),
             "calls": lambda: self._calls(now),
@@ -167,7 +171,7 @@ class Sweep:
 
     def _calls(self, now: datetime) -> int:
         due = Call.objects.filter(state=CallState.READY, not_before__lte=now).order_by("not_before")
-        return self._ring_all("ask", due.values_list("pk"))
+        return self._ring_all("ask", due.exclude(run__state__in=HELD_BACK).values_list("pk"))
 
     def _notices(self, now: datetime) -> int:
         """What people are to be told: new rows for what was opened, and those whose time has come."""

@@ -44,6 +44,8 @@ class Approval(RunRow):
     execute_by = models.DateTimeField(null=True)
     consumed_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    overridden_at = models.DateTimeField(null=True, help_text="When break-glass took the place of signatures (R13).")
+    overridden_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     reason = models.JSONField(null=True)
 
     class Meta:

@@ -13,7 +13,7 @@ from django.db.models.functions import Cast, Right
 from runs.constraints import SameWorkspace
 from runs.models.base import Row, RunRow, choices_check
 from runs.models.workspace import Person
-from runs.states import RUN_ENDED, RunState, WaitingOn
+from runs.states import RUN_ENDED, RunState, Scope, WaitingOn
 
 
 class Run(Row):
@@ -49,6 +49,18 @@ class Run(Row):
     cancel_asked_at = models.DateTimeField(null=True)
     cancel_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     cancel_reason = models.TextField(blank=True)
+    cancel_scope = models.CharField(max_length=12, choices=Scope, blank=True)
+    cancel_at_once = models.BooleanField(default=False)
+    parent = models.ForeignKey(
+        "self", null=True, on_delete=models.PROTECT, related_name="children", db_constraint=False, db_index=False
+    )
+    child_key = models.CharField(max_length=200, blank=True, help_text="Names it among its parent's children.")
+    depth = models.PositiveSmallIntegerField(default=0, help_text="Parents above it.")
+    pause_asked_at = models.DateTimeField(null=True)
+    pause_by = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    pause_reason = models.TextField(blank=True)
+    pause_scope = models.CharField(max_length=12, choices=Scope, blank=True)
+    resumed_at = models.DateTimeField(null=True)
     accepted_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     ended_how = models.JSONField(null=True)
@@ -66,6 +78,11 @@ class Run(Row):
                 condition=(Q(state=RunState.WAITING) & ~Q(waiting_on="")) | ~Q(state=RunState.WAITING),
                 name="run_waiting_says_on_what",
             ),
+            # a step that is taken twice starts one child; also: the children of a run
+            models.UniqueConstraint(
+                fields=["parent", "child_key"], name="run_child_once", condition=Q(parent__isnull=False)
+            ),
+            SameWorkspace(field="parent", name="run_parent_same_workspace"),
         ]
         indexes: ClassVar = [
             # queries.runs: newest first, filtered by state or type
@@ -81,6 +98,8 @@ class Run(Row):
             models.Index(F("workspace"), Right(Cast("id", models.TextField()), 8), name="run_by_tail"),
             # upkeep/sweep.py: what is due
             models.Index(fields=["wake_at"], name="run_due", condition=Q(wake_at__isnull=False)),
+            # upkeep/sweep.py: runs that wait for a child
+            models.Index(fields=["id"], name="run_on_child", condition=Q(waiting_on=WaitingOn.CHILD)),
             # upkeep/sweep.py: runs of dead workers
             models.Index(fields=["lease_owner"], name="run_leased", condition=Q(lease_owner__isnull=False)),
         ]
@@ -94,12 +113,13 @@ class Run(Row):
 
 
 class Signal(RunRow):
-    """A named event sent to a run; kept, consumed once by the run that waits for it."""
+    """A named event sent to a run, or a person's correction; kept, consumed once by the run that waits for it."""
 
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="signals", db_constraint=False, db_index=False)
     name = models.CharField(max_length=120)
     payload = models.JSONField()
     sender = models.ForeignKey(Person, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    reason = models.TextField(blank=True, help_text="Why a person corrected the run; empty for a plain signal.")
     received_at = models.DateTimeField()
     consumed_at = models.DateTimeField(null=True)
 

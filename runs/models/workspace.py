@@ -41,6 +41,7 @@ class Workspace(models.Model):
             ("audit", "Read the audit trail"),
             ("drill", "Rehearse faults"),
             ("administer", "Manage people, tokens and rules"),
+            ("override", "Break glass: send without signatures, end a run by force"),
             ("start", "Start runs and send signals"),
             ("reveal", "Look at a sealed field"),
         ]

@@ -187,7 +187,7 @@ BEGIN
         v_owner := (p->'lease'->>'worker')::uuid;
         v_wake := NULL;
         v_run := jsonb_build_object('token', v_token, 'tries', v_tries + 1, 'lease_owner', v_owner, 'wake_at', NULL);
-        IF v_state <> 'cancelling' THEN
+        IF v_state NOT IN ('cancelling', 'pausing', 'paused') THEN
             v_state := 'running';
             v_waits := '';
             v_run := v_run || '{"state": "running", "waiting_on": ""}';
@@ -245,7 +245,8 @@ BEGIN
                 WHERE run_id = v_run_id AND state IN ({{effect_open}});
                 IF v_ended OR (v_mine AND v_owner IS NOT NULL) THEN
                     NULL; -- over, or its owner is at work and looks for itself
-                ELSIF v_change->>'wake' = 'true' OR (v_source = '' AND NOT v_mine) THEN
+                ELSIF v_change->>'wake' = 'true' OR ((v_source = '' OR v_state = 'pausing') AND NOT v_mine) THEN
+                    -- A pause looks at each thing that settles: it is over once nothing is in flight.
                     v_wake := least(COALESCE(v_wake, v_now), v_now);
                     v_run := v_run || jsonb_build_object('wake_at', v_wake);
                 ELSIF v_source <> '' AND v_waits IN ('unknown', 'approval', 'in_flight') THEN
@@ -261,7 +262,9 @@ BEGIN
                         UNION ALL  -- what is about no run is closed from the workspace's own chain
                         SELECT r.id FROM runs_review r WHERE v_run_id IS NULL AND r.run_id IS NULL
                            AND r.workspace_id = v_ws AND r.state = 'open' AND r.subject = (v_change->>'subject')::uuid)
-                      AND (NOT v_change ? 'kinds' OR v_change->'kinds' ? kind) RETURNING *
+                      -- A broken glass is closed by its second person only, whatever becomes of its subject.
+                      AND CASE WHEN v_change ? 'kinds' THEN v_change->'kinds' ? kind ELSE kind <> 'break_glass' END
+                    RETURNING *
                 LOOP
                     v_moves := v_moves || jsonb_build_object('t', 'review', 'id', v_closed.id, 'from', 'open', 'to', 'closed');
                 END LOOP;

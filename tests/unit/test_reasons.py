@@ -71,6 +71,7 @@ def test_walk_d_says_that_it_only_checks_while_cancelling() -> None:
 def test_runs_have_their_own_lines() -> None:
     """What a reader makes from the run's columns."""
     facts = {"timer": {"at": T0.isoformat()}, "event": {"event": "order.changed"}, "undecryptable": {"key": "k1"}}
+    facts |= {code: {"title": "Cancel order A-1"} for code in ("child", "child_stands")}
     for code in OF_RUNS:
         assert all(lines(code, **facts.get(code, {})))
     assert lines("timer", at=T0.isoformat())[3] == "Recourse goes on at 30 Nov 02:41:00."

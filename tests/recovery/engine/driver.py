@@ -59,7 +59,7 @@ class Driver:
         for task, args in list(self.rung):
             ids = [UUID(one) for one in args]
             TASKS[task](*ids)
-        return len(self.rung) + counts["links"] + counts["expired"]
+        return len(self.rung) + counts["links"] + counts["children"] + counts["expired"]
 
     def drive(self, *, jump: timedelta = timedelta(0), passes: int = 60) -> None:
         """Sweep and work until nothing is due; move the clock to what is due within ``jump``, if anything is.
@@ -79,7 +79,7 @@ class Driver:
     def next_due(self) -> datetime | None:
         """The next moment at which the sweep finds something."""
         ready = Effect.objects.filter(state=EffectState.READY).exclude(not_before=None)
-        ready = ready.exclude(run__waiting_on="person").exclude(run__state="quarantined")
+        ready = ready.exclude(run__waiting_on="person").exclude(run__state__in=["quarantined", "pausing", "paused"])
         found = [
             *Run.objects.exclude(wake_at=None).values_list("wake_at", flat=True),
             *Effect.objects.exclude(next_check_at=None).values_list("next_check_at", flat=True),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recovery.contract import registry
-from tests.recovery.engine import computes, contracts
+from tests.recovery.engine import computes, contracts, family
 
 
 @contextmanager
@@ -21,8 +21,8 @@ def registered() -> Iterator[None]:
         list(kept._problems),
         dict(kept._found_in),
     ]
-    registry.register_module(contracts, "tests")
-    registry.register_module(computes, "tests")
+    for module in (contracts, computes, family):
+        registry.register_module(module, "tests")
     assert kept._problems == before[3], f"the tests' own contracts are wrong: {kept._problems}"
     try:
         yield

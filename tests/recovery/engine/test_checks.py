@@ -219,3 +219,13 @@ def test_the_old_owners_commit_is_refused_and_its_answer_kept(w: World) -> None:
         change = record.run_moves({"step": "begin"})
         record.commit(Commit(row.workspace_id, run, [Entry(EventKind.RUN_ADVANCED, {}, [change])], token=row.token - 1))
     assert Run.objects.get(pk=run).step == row.step
+
+
+def test_a_run_that_lay_accepted_for_long_is_checked_before_its_first_step(w: World) -> None:
+    """Invariant 13: its starter lost the right while no worker was there."""
+    run = w.accept("test.many", "pay")
+    later(seconds=61)
+    access.grant(w.s.oncall_a, w.s.here, [])
+    w.drive()
+    assert (w.run(run).waiting_on, w.reviews(run)) == (WaitingOn.PERSON, [ReviewKind.RESUMPTION])
+    assert w.sandbox.requests() == []
