@@ -284,7 +284,6 @@ _KINDS: Final[dict[str, Callable[[Data, Effect | None, Data], Said | None]]] = {
     EventKind.APPROVAL_OVERRIDE_CONFIRMED: _plain(gettext_lazy("The break-glass was confirmed by a second person")),
     EventKind.CALLBACK_MATCHED: _plain(gettext_lazy("A message of the other side came")),
     EventKind.CALLBACK_SET_ASIDE: _plain(gettext_lazy("A message matches nothing here")),
-    EventKind.CALLBACK_REFUSED: _plain(gettext_lazy("A message was refused")),
     EventKind.CHECKPOINT_DAMAGED: _plain(gettext_lazy("A copy of its checkpoint was damaged")),
     EventKind.DATA_REVEALED: _plain(gettext_lazy("A person looked at a sealed field")),
     EventKind.CALLBACK_DISMISSED: _plain(gettext_lazy("A message was put away")),

@@ -114,9 +114,9 @@ class _Advance:
             restored, s.memory = memory.restore(s.run)
         except Undecryptable as error:
             # Not lost while the key exists somewhere: it waits for a worker that has it, and is never failed for it.
-            return self._wait_for_version(error.code, key=error.facts["key"])
-        except ArchiveAway as error:
-            return self._wait_for_version(error.code, on=WaitingOn.DEPENDENCY)
+            return self._wait_for_version("undecryptable", key=error.facts["key"])
+        except ArchiveAway:
+            return self._wait_for_version("archive_away", on=WaitingOn.DEPENDENCY)
         except Unreadable as error:
             return finish.quarantine(s, reason(error.code, why=str(error), **error.facts))
         try:
