@@ -59,6 +59,7 @@ class EventKind(TextChoices):
     EVIDENCE_RECEIVED = "evidence.received"
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_SIGNED = "approval.signed"
+    APPROVAL_GRANTED = "approval.granted"
     APPROVAL_REJECTED = "approval.rejected"
     APPROVAL_WITHDRAWN = "approval.withdrawn"
     APPROVAL_EXPIRED = "approval.expired"

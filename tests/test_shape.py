@@ -74,7 +74,7 @@ RECORD = {
         "Restore",
         "Recovered",
     ),
-    *("Checkpoint", "Event", "Action", "Transition"),
+    *("Checkpoint", "Event", "Action", "Transition", "ContractVersion"),
 }
 """Models whose rows only ``runs/record.py`` writes."""
 
@@ -107,6 +107,7 @@ RAW_ALLOWED = {
     "recovery/engine/workers.py": "heartbeats",
     "runs/checkpoints/keeping.py": "where a checkpoint is kept and under which key, never what it says",
     "runs/epochs.py": "the epoch's row, which has no history of its own",
+    "recovery/engine/declarations.py": "what authors declared",
     "recovery/upkeep/notify.py": "what was told to whom",
     "runs/clock.py": "the shift that only tests set",
     "runs/sql/install.py": "the table of legal moves",

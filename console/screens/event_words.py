@@ -100,6 +100,8 @@ def _woken(data: Data, effect: Effect | None, body: Data) -> Said:
 
 def _checked_run(data: Data, effect: Effect | None, body: Data) -> Said:
     verdict = _VERDICTS.get(data.get("verdict", ""), data.get("verdict", ""))
+    if data.get("dry"):
+        return Said(_("Checked without going on: {verdict}").format(verdict=verdict))
     return Said(_("Checked before going on: {verdict}").format(verdict=verdict))
 
 
@@ -108,6 +110,9 @@ _VERDICTS: Final[dict[str, str | Promise]] = {
     "settle_first": gettext_lazy("what is in flight is settled first"),
     "escalate": gettext_lazy("a person is asked"),
     "end": gettext_lazy("it ends"),
+    "replan": gettext_lazy("it plans anew"),
+    "wait": gettext_lazy("it waits for an answer of the other side"),
+    "quarantine": gettext_lazy("it is taken out"),
 }
 
 
@@ -300,6 +305,7 @@ _KINDS: Final[dict[str, Callable[[Data, Effect | None, Data], Said | None]]] = {
     EventKind.EVIDENCE_RECEIVED: _evidence,
     EventKind.APPROVAL_ASKED: _approval_asked,
     EventKind.APPROVAL_SIGNED: _signed,
+    EventKind.APPROVAL_GRANTED: _plain(gettext_lazy("Signatures that stood already are enough again")),
     EventKind.APPROVAL_REJECTED: _rejected,
     EventKind.APPROVAL_WITHDRAWN: _withdrawn,
     EventKind.APPROVAL_EXPIRED: _plain(gettext_lazy("The signatures ran out")),

@@ -67,7 +67,7 @@ def sign(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str
         new, shown = signature(approval, person, SignatureState.SIGNED, reason, saw)
         changes: list[Change] = [new]
         if granted:
-            changes += _grant(approval, effect)
+            changes += approvals.grant(approval, effect)
         facts = {
             **approval_told(approval),
             "by": who(person),
@@ -85,18 +85,6 @@ def sign(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str
         )
 
     return carry_out(subject_of(approval_id), "see", plan, actor=actor, act=act, reason=reason)
-
-
-def _grant(approval: Approval, effect: Effect) -> list[Change]:
-    """Enough have signed: the request is granted, its second clock starts, its effect may be sent."""
-    times = {"granted_at": 0.0, "execute_by": float(approval.execute_within)}
-    ready = {"state": EffectState.READY, "reason": why_of("signed", approval=str(approval.pk))}
-    return [
-        move("approval", approval.pk, (ApprovalState.PENDING,), {"state": ApprovalState.GRANTED}, times=times),
-        move("effect", effect.pk, (EffectState.AWAITING_APPROVAL,), ready, times={"not_before": 0}),
-        close_reviews(approval.pk),
-        reckon(),
-    ]
 
 
 def reject(approval_id: UUID, *, actor: Person, act: Act, reason: str, digest: str, saw: Mapping[str, Any]) -> Done:

@@ -28,7 +28,7 @@ from runs.errors import (
     RunsError,
 )
 from runs.models import Action, Effect, Event, Person, Run, Workspace
-from runs.record import Act, Commit, Entry
+from runs.record import Act, Commit, Entry, Sealed
 from runs.states import EventKind
 
 REFUSALS_A_MINUTE: Final = 20
@@ -80,13 +80,15 @@ class Locked:
 class Plan:
     """What to commit.
 
-    ``before``: the commit must be stamped earlier than this, else ``over`` is raised (R6).
+    ``before``: the commit must be stamped earlier than this, else ``over`` is raised (R6). ``checkpoint``: the run as
+    the action has moved it, where it has.
     """
 
     entries: list[Entry]
     facts: dict[str, Any] = field(default_factory=dict)
     before: datetime | None = None
     over: RunsError | None = None
+    checkpoint: Sealed | None = None
 
 
 def carry_out(
@@ -125,6 +127,7 @@ def carry_out(
                     reason=reason or None,
                     act=act,
                     facts=planned.facts,
+                    checkpoint=planned.checkpoint,
                 )
             )
             if planned.before is not None and planned.over is not None and done.at >= planned.before:

@@ -134,7 +134,7 @@ def _kept(run: Run, name: str, payload: Mapping[str, Any], sender: Person) -> tu
 
 
 def _payload(run: Run, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    declared = registry.run_type(run.type, run.type_version).contract.ownership.signals
+    declared = registry.run_type_for(run.type, run.type_version).contract.ownership.signals
     if name not in declared:
         raise UnknownSignal(f"{run.type} knows no signal {name!r}", name=name, known=sorted(declared))
     refuse_tokens(name, payload)

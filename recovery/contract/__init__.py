@@ -6,7 +6,7 @@ Ports are imported beside it: ``from recovery.ports.http import HttpPort``.
 from recovery.contract.approval import AtLeast, Signatures
 from recovery.contract.computes import ComputeContract, ComputeRequest, compute
 from recovery.contract.effects import EffectContract, EffectRequest, effect
-from recovery.contract.failures import FailureClass
+from recovery.contract.failures import Answer, FailureClass
 from recovery.contract.fields import (
     Around,
     Authority,
@@ -19,20 +19,19 @@ from recovery.contract.fields import (
 )
 from recovery.contract.money import Count, Money
 from recovery.contract.outcomes import Http, Outcome, OutcomeKind
+from recovery.contract.pins import Migration, OnChange, Pin, Pins, StateSchema
 from recovery.contract.promises import Promise
 from recovery.contract.readback import Fact, Listing, Readback
 from recovery.contract.retry import Backoff, Retry
 from recovery.contract.runs import (
     Checkpoints,
+    Known,
     LeaseRules,
     Ownership,
-    Pins,
     Proof,
     Quarantine,
     RunContract,
     RunType,
-    StateSchema,
-    StepChild,
     StepComputed,
     StepOutcome,
     StepRun,
@@ -47,6 +46,7 @@ from recovery.contract.units import days, hours, minutes, seconds
 from runs.states import EffectState
 
 __all__ = [
+    "Answer",
     "Around",
     "AtLeast",
     "Authority",
@@ -66,14 +66,18 @@ __all__ = [
     "FailureClass",
     "Finish",
     "Http",
+    "Known",
     "LeaseRules",
+    "Migration",
     "Money",
     "OnCancel",
+    "OnChange",
     "OnLate",
     "Outcome",
     "OutcomeKind",
     "Ownership",
     "Perform",
+    "Pin",
     "Pins",
     "Precondition",
     "Principal",

@@ -27,7 +27,7 @@ class FailureClass(StrEnum):
 
 
 class Answer(StrEnum):
-    """What is done about a failure when the contract says nothing else."""
+    """What is done about a failure. ``escalate`` is nobody's default: a contract asks for it."""
 
     REPAIR_OR_END = "repair_or_end"
     GET_AUTHORITY = "get_authority"
@@ -39,6 +39,7 @@ class Answer(StrEnum):
     RELOAD_AND_REPLAN = "reload_and_replan"
     STOP_AND_SETTLE = "stop_and_settle"
     QUARANTINE = "quarantine"
+    ESCALATE = "escalate"  # a person says whether the run goes on, before its step hears of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +67,22 @@ RULES: Final[dict[FailureClass, Rule]] = {
 window."""
 
 RETRYABLE: Final = frozenset(kind for kind, rule in RULES.items() if rule.same_request_again)
+
+_C, _W = FailureClass, Answer
+
+OVERRIDES: Final[dict[FailureClass, frozenset[Answer]]] = {
+    _C.INVALID: frozenset({_W.QUARANTINE, _W.ESCALATE}),
+    _C.REFUSED: frozenset({_W.STEP_DECIDES, _W.QUARANTINE}),
+    _C.REJECTED: frozenset({_W.ESCALATE}),
+    _C.TRANSIENT: frozenset({_W.ESCALATE}),
+    _C.OVERLOAD: frozenset({_W.ESCALATE}),
+    _C.PARTIAL: frozenset({_W.ESCALATE, _W.QUARANTINE}),
+    _C.CONFLICT: frozenset({_W.ESCALATE, _W.QUARANTINE}),
+    _C.CANCELLED_OR_EXPIRED: frozenset({_W.ESCALATE}),
+}
+"""Other answers that a contract may name (``Http.answers``). A class may also be taken out of ``Retry.classes`` (never
+sent again), and a status be put into another table of ``Http`` (it proves something else). Unknown has no other answer:
+nothing may come before asking. Nor has what is damaged: a path (``StateSchema``) makes it not damaged."""
+
+ASKS_FIRST: Final = frozenset({Answer.ESCALATE, Answer.GET_AUTHORITY})
+"""Answers for which a person is asked before the run's step hears of the outcome."""

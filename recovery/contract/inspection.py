@@ -2,7 +2,8 @@
 id.
 
 Ids: E001 import, E002 missing, E003 not a field, E004 wrong, E005 declared twice, E006 dependency, E007 key,
-E008 not serialisable, E009 run type incomplete, E010 steps, E011 not translatable, E012 unknown reference.
+E008 not serialisable, E009 run type incomplete, E010 steps, E011 not translatable, E012 unknown reference, E013 a path
+from an older version that does not work.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from recovery.contract.fields import (
     Target,
 )
 from recovery.contract.outcomes import Http
+from recovery.contract.paths import path_findings
+from recovery.contract.pins import Pins, StateSchema
 from recovery.contract.promises import Promise
 from recovery.contract.readback import Readback
 from recovery.contract.retry import Retry
@@ -42,11 +45,9 @@ from recovery.contract.runs import (
     Checkpoints,
     LeaseRules,
     Ownership,
-    Pins,
     Quarantine,
     RunContract,
     RunType,
-    StateSchema,
     Targets,
     UnknownBeforeResume,
 )
@@ -285,6 +286,9 @@ def run_type_findings(cls: type[RunType]) -> Iterator[Finding]:
             yield Finding("E009", subject, name, "missing")
     if cls.contract is not MISSING:
         yield from _run_contract(cls.contract, subject)
+        if isinstance(cls.contract, RunContract) and cls.Data is not MISSING and isinstance(cls.version, int):
+            for code, field, text in path_findings(cls, cls.contract):
+                yield Finding(code, subject, field, text)
     if cls.Data is not MISSING:
         for path, text in model_findings(cls.Data):
             yield Finding("E008", subject, f"Data.{path}", text)

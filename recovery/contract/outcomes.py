@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from recovery.contract import canonical
 from recovery.contract.errors import CanonicalError
-from recovery.contract.failures import FailureClass
+from recovery.contract.failures import OVERRIDES, RULES, FailureClass
+from recovery.contract.failures import Answer as Response
 from recovery.ports.base import Answer, AnswerKind
 
 
@@ -34,6 +35,7 @@ class OutcomeKind(StrEnum):
     INVALID = "invalid"  # the contract says: refused as malformed, nothing applied
     IN_FLIGHT = "in_flight"  # 409: our own earlier send is being worked on
     MISMATCH = "mismatch"  # 422: the key is known with other content
+    CONFLICT = "conflict"  # 409, 412: the authority's state moved on, nothing applied
 
 
 FAILURE_OF: Final[dict[OutcomeKind, FailureClass | None]] = {
@@ -48,7 +50,8 @@ FAILURE_OF: Final[dict[OutcomeKind, FailureClass | None]] = {
     OutcomeKind.IN_FLIGHT: FailureClass.UNKNOWN,
     OutcomeKind.REFUSED: FailureClass.REFUSED,
     OutcomeKind.INVALID: FailureClass.INVALID,
-    OutcomeKind.MISMATCH: FailureClass.CONFLICT,
+    OutcomeKind.MISMATCH: FailureClass.INVALID,
+    OutcomeKind.CONFLICT: FailureClass.CONFLICT,
 }
 
 
@@ -95,6 +98,7 @@ _TABLES: Final = (
     "overload",
     "in_flight",
     "mismatch",
+    "conflict",
     "transient",
 )
 
@@ -104,7 +108,9 @@ class Http:
     """Statuses of one operation and what each proves; a status in none of them proves nothing (unknown).
 
     ``transient``: statuses that this operation answers before anything is applied, else empty. ``invalid``:
-    refused as malformed, nothing applied. ``result``: what of a success's body the step receives.
+    refused as malformed, nothing applied. ``conflict``: refused because the authority's state is not the one
+    the request was made for, nothing applied. ``answers``: what is done about a failure class instead of its
+    default, {} for none (``failures.OVERRIDES``). ``result``: what of a success's body the step receives.
     ``reference``: our key as the body gives it back, or None. ``in_part``: from a success's body True when
     only some of it happened, or None. ``code_of``: the other side's own word in a refusal's body.
     """
@@ -117,7 +123,9 @@ class Http:
     overload: frozenset[int]
     in_flight: frozenset[int]
     mismatch: frozenset[int]
+    conflict: frozenset[int]
     transient: frozenset[int]
+    answers: Mapping[FailureClass, Response]
     in_part: Callable[[Any], bool] | None
     reference: Callable[[Any], str | None] | None
     result: Callable[[Any], dict[str, Any]]
@@ -145,7 +153,12 @@ class Http:
         yield OutcomeKind.OVERLOADED, self.overload
         yield OutcomeKind.IN_FLIGHT, self.in_flight
         yield OutcomeKind.MISMATCH, self.mismatch
+        yield OutcomeKind.CONFLICT, self.conflict
         yield OutcomeKind.TRANSIENT, self.transient
+
+    def answer_to(self, kind: FailureClass) -> Response:
+        """What is done about a failure of this class: the contract's word, or the class's default."""
+        return self.answers.get(kind, RULES[kind].answer)
 
     def _taken(self, answer: Answer, status: int) -> Outcome:
         try:
@@ -185,6 +198,10 @@ class Http:
                 if not 200 <= status <= 599:
                     yield f"status {status} in {name} is no final HTTP status"
                 seen[status] = name
+        for kind, answer in self.answers.items():
+            allowed = {RULES[kind].answer, *OVERRIDES.get(kind, ())}
+            if answer not in allowed:
+                yield f"{kind} is answered by {answer}; it can be {', '.join(sorted(allowed))}"
 
 
 def retry_after(answer: Answer) -> float | None:

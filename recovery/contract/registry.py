@@ -162,11 +162,22 @@ class Registry:
 
     def run_type(self, name: str, version: int | None = None) -> RunType:
         """The run type ``name``, the newest unless ``version`` is given. Raises UnknownRunType."""
-        found = self._run_types.get(self._identity(self._run_types, name, version))
+        found = self.find_run_type(name, version)
         if found is None:
             told = name if version is None else f"{name} v{version}"
             raise UnknownRunType(f"no run type {told} is declared", type=name, version=version)
         return found
+
+    def find_run_type(self, name: str, version: int | None = None) -> RunType | None:
+        """The run type ``name``, the newest unless ``version`` is given; None where this code does not have it."""
+        return self._run_types.get(self._identity(self._run_types, name, version))
+
+    def run_type_for(self, name: str, version: int) -> RunType:
+        """The run type ``name`` in ``version``, or the newest one that takes its runs over. Raises UnknownRunType."""
+        newest = self.run_type(name)
+        if (name, version) not in self._run_types and version in newest.contract.pins.migrates_from:
+            return newest
+        return self.run_type(name, version)
 
     @staticmethod
     def _identity(kept: dict[tuple[str, int], Any], name: str, version: int | None) -> tuple[str, int]:
@@ -177,6 +188,10 @@ class Registry:
     def effects(self) -> Iterator[EffectContract]:
         """All contracts, by operation and version."""
         return (self._effects[key] for key in sorted(self._effects))
+
+    def computes(self) -> Iterator[ComputeContract]:
+        """All contracts of computations, by operation and version."""
+        return (self._computes[key] for key in sorted(self._computes))
 
     def run_types(self) -> Iterator[RunType]:
         """All run types, by name and version."""
@@ -206,7 +221,10 @@ discover = _registry.discover
 effect_contract = _registry.effect_contract
 compute_contract = _registry.compute_contract
 run_type = _registry.run_type
+run_type_for = _registry.run_type_for
+find_run_type = _registry.find_run_type
 effects = _registry.effects
+computes = _registry.computes
 run_types = _registry.run_types
 problems = _registry.problems
 register_module = _registry.register_module

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar, cast
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
@@ -22,6 +22,8 @@ from recovery.contract import canonical
 from recovery.contract.declared import bare_schema, declared
 from recovery.contract.effects import MISSING, fields_of
 from recovery.contract.errors import CanonicalError, ParamsInvalid, UnknownSignal, UnknownStep
+from recovery.contract.failures import FailureClass
+from recovery.contract.pins import Pins, StateSchema
 from recovery.contract.transitions import Transition
 from runs.states import CallState, EffectState, RunState
 
@@ -32,15 +34,6 @@ class UnknownBeforeResume(StrEnum):
     """What happens to effects in flight and unknown before a run that was away goes on."""
 
     SETTLE_FIRST = "settle_first"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateSchema:
-    """``version`` of the run's data, and from which older versions it is migrated: {older: (data) ->
-    data}."""
-
-    version: int
-    migrates_from: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +73,6 @@ class LeaseRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pins:
-    """``pinned``: what a run keeps from its start. ``migrates_from``: older versions whose runs this one
-    takes over."""
-
-    pinned: tuple[str, ...]
-    migrates_from: Mapping[int, Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
     """``recover_within``: from a crash to the next step. ``drain_within``: for a backlog of this type."""
 
@@ -110,6 +94,14 @@ class Proof:
 
     name: str
     last: date | None
+
+    def declared(self) -> dict[str, Any]:
+        """Its name: when it was last shown is no part of what is promised."""
+        return {"is": "Proof", "name": self.name}
+
+
+REVALIDATED: Final = ("identity", "permission", "policy", "approvals", "secrets", "data")
+"""What check 5 can look at again; a run contract names those that stop its runs."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -144,7 +136,8 @@ class StepRun:
     keeps.
 
     ``now``: the database's time of this transition. ``principal``: on whose authority. All times carry a
-    zone.
+    zone. ``config``: the versions of model, prompt, policy, interface, workflow and schema that this run keeps.
+    ``context``: what the run type's ``context`` made of the record when the run went on after a gap, else None.
     """
 
     id: UUID
@@ -153,11 +146,30 @@ class StepRun:
     deadline: datetime | None
     principal: str
     goal: str = ""
+    config: Mapping[str, str] = field(default_factory=dict)
+    context: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the record knows of a run that goes on: ``context`` of a run type makes a bounded context of it.
+
+    ``settled``: the outcomes, oldest first. ``open``: effects that are not settled, as operation, key and state.
+    ``signals``: names of events that wait. ``done``: the steps that were taken.
+    """
+
+    settled: tuple[StepOutcome, ...]
+    open: tuple[Mapping[str, str], ...]
+    signals: tuple[str, ...]
+    done: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """How one effect ended: ``state`` is its settled state or partial; ``evidence`` what shows it."""
+    """How one effect ended: ``state`` is its settled state or partial; ``evidence`` what shows it.
+
+    ``failure``: which of the ten failure classes it is, None where it happened.
+    """
 
     state: EffectState
     operation: str
@@ -166,6 +178,7 @@ class StepOutcome:
     reason: dict[str, Any] | None = None
     evidence: tuple[UUID, ...] = ()
     effect: UUID | None = None
+    failure: FailureClass | None = None
 
     @property
     def succeeded(self) -> bool:
@@ -242,7 +255,8 @@ class RunType:
     its steps.
 
     ``reasons``: {code: lazily translated sentence} for the ends that ``Finish`` and ``Fail`` give a reason
-    for.
+    for. ``replan``: the step that is called instead of the next one when the authority's state has moved on while the
+    run was away, or None: then a person is asked. ``context_bytes``: how large ``context`` may be as canonical JSON.
     """
 
     name: ClassVar[str] = MISSING
@@ -250,6 +264,8 @@ class RunType:
     Data: ClassVar[type[BaseModel]] = MISSING
     contract: ClassVar[RunContract] = MISSING
     reasons: ClassVar[Mapping[str, Any]] = MISSING
+    replan: ClassVar[str | None] = None
+    context_bytes: ClassVar[int] = 32_000
     steps: ClassVar[dict[str, StepInfo]] = {}
     declared_in: ClassVar[str] = ""
 
@@ -269,6 +285,17 @@ class RunType:
     def references(self, data: Any) -> list[str]:
         """Business references that search finds."""
         raise NotImplementedError(f"{type(self).__name__} needs references(data)")
+
+    def context(self, data: Any, known: Known) -> Any:
+        """What a model is shown when the run goes on after a gap: JSON values made of the record alone, within
+        ``context_bytes``. None: this type needs none. A derived view; it never replaces the record."""
+        return None
+
+    @cached_property
+    def config(self) -> dict[str, str]:
+        """The versions of this code: what a run that is accepted now keeps."""
+        fixed = {"workflow": str(self.version), "schema": str(self.contract.state_schema.version)}
+        return {p.part: p.now for p in self.contract.pins.parts.values() if p.now is not None} | fixed
 
     def load(self, data: Mapping[str, Any]) -> BaseModel:
         """Validated data. Raises ParamsInvalid naming each field."""

@@ -56,6 +56,7 @@ def newborn(
         "type": run_type.name,
         "type_version": run_type.version,
         "contract_digest": run_type.digest,
+        "config": run_type.config,
         "title": intents.english(run_type.describe(loaded))[:300],
         "references": run_type.references(loaded),
         "deadline": deadline or (now + own if own is not None else None),

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from recovery import failpoints
-from recovery.contract import Compute, Fail, Finish, Perform, Start, Wait, registry
+from recovery.contract import Compute, Fail, Finish, Perform, Start, Wait
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepSignal
 from recovery.engine import (
@@ -22,6 +22,7 @@ from recovery.engine import (
     computing,
     endings,
     finish,
+    hearing,
     intents,
     letting_go,
     memory,
@@ -119,12 +120,12 @@ class _Advance:
             return self._wait_for_version("archive_away", on=WaitingOn.DEPENDENCY)
         except Unreadable as error:
             return finish.quarantine(s, reason(error.code, why=str(error), **error.facts))
-        try:
-            self.run_type = registry.run_type(s.run["type"], s.run["type_version"])
-        except ContractError as error:
-            return self._wait_for_version(error.code, **error.facts)
-        if restored.schema > codec.SCHEMA:
-            return self._wait_for_version("from_future", schema=restored.schema)
+        found = resuming.run_type_of(s, restored)
+        if isinstance(found, resuming.Missing):
+            return self._wait_for_version(found.code, **found.facts)
+        if isinstance(found, str):
+            return found
+        self.run_type = found
         if int(s.run["tries"]) > self.run_type.contract.lease.tries:
             return finish.quarantine(s, reason("no_progress", tries=int(s.run["tries"]) - 1))
         answer = resuming.check(s, self.run_type, restored)
@@ -191,6 +192,9 @@ class _Advance:
         went_wrong = [e for e in settled if e.state != EffectState.SUCCEEDED]
         if len(settled) < len(effects) and not went_wrong:
             return finish.wait_for_effects(s, effects)
+        asked = hearing.before_step(s, self.run_type, settled)
+        if asked:
+            return asked
         known = {s.fresh.pk: s.shown} if s.fresh is not None else None
         outcomes = endings.step_outcomes(effects, known)
         given = outcomes if pending.many else outcomes[0]

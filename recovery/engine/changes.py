@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from runs import record
@@ -13,10 +13,18 @@ from runs.models.base import new_id
 from runs.record import Change
 from runs.states import EFFECT_SETTLED, EffectState, ReviewKind, ReviewState
 
+UNCHECKED: Final = frozenset({"checks_ask", "class_asks", "released", "authority_silent"})
+"""Codes of a run's gate that stand until the checks have passed."""
+
 
 def reason(code: str, **facts: Any) -> dict[str, Any]:
     """A reason as it is stored: a stable code and the facts that fill its sentence in any language."""
     return {"code": code, "facts": facts}
+
+
+def unchecked(run: Mapping[str, Any]) -> bool:
+    """Whether the checks of this run (its row) have stopped it and not passed since."""
+    return any(line.get("code") in UNCHECKED for line in run["gate"])
 
 
 def open_review(

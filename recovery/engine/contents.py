@@ -22,9 +22,6 @@ from runs.states import EFFECT_OPEN, TRANSITIONS, ApprovalState, EffectState
 if TYPE_CHECKING:
     from recovery.engine.memory import Memory
 
-CONFIGURED = ("model", "prompt", "policy", "context", "interface", "workflow")
-"""Versions that a run type may pin besides its own; None where it pins none."""
-
 _LEGAL = {
     source: sorted(str(target) for start, target in TRANSITIONS["run"] if start == source)
     for source in {str(start) for start, _ in TRANSITIONS["run"]}
@@ -52,14 +49,14 @@ def who(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def versions(run: Mapping[str, Any], pins: Mapping[str, Any]) -> dict[str, Any]:
-    """What the run was written by, and what it is pinned to."""
+def versions(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What the run was written by, and what it is pinned to: model, prompt, policy, interface, workflow, schema."""
     return {
         "type": run["type_version"],
         "contract": run["contract_digest"],
         "code": workers.code_version(),
         "schema": codec.SCHEMA,
-        **{name: pins.get(name) for name in CONFIGURED},
+        "config": run["config"],
     }
 
 

@@ -130,6 +130,7 @@ _SETTLES = {
     OutcomeKind.REJECTED: (EffectState.REJECTED, "refused_by_dependency"),
     OutcomeKind.REFUSED: (EffectState.REJECTED, "not_authorised"),
     OutcomeKind.INVALID: (EffectState.REJECTED, "request_invalid"),
+    OutcomeKind.CONFLICT: (EffectState.REJECTED, "state_moved_on"),
 }
 
 
@@ -162,7 +163,8 @@ def _about_the_key(case: Case, kind: OutcomeKind) -> bool:
     """Whether this answer speaks of the intent and not only of this request.
 
     Under a key that is compared, in its window, success and a business refusal are the stored result of the
-    key. 401, 429 and malformed are answered in front of that layer: they say nothing of the earlier send.
+    key. 401, 429 and malformed are answered in front of that layer: they say nothing of the earlier send. Nor
+    does a conflict: what moved the authority's state may have been that very send.
     """
     if kind in (OutcomeKind.SUCCEEDED, OutcomeKind.PARTIAL, OutcomeKind.ACCEPTED):
         return True

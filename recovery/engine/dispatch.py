@@ -15,6 +15,7 @@ from django.db import connection
 from recovery import failpoints
 from recovery.contract import EffectContract
 from recovery.engine import approvals, endings, intents, lookfirst, missing, outbound, snapshots, workers
+from recovery.engine.changes import unchecked
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Snapshot, Verb
 from recovery.traffic import admission, lanes
@@ -29,6 +30,13 @@ from runs.states import RUN_ENDED, EffectState, EventKind, RunState, WaitingOn
 _STANDS = frozenset({RunState.CANCELLING, RunState.QUARANTINED, RunState.PAUSING, RunState.PAUSED})
 MAY_SEND = tuple(state for state in RunState if state not in RUN_ENDED | _STANDS)
 """States of a run whose effects may be sent; in quarantine nothing happens, and while it stands nothing new."""
+
+
+def stopped(run: Mapping[str, Any]) -> bool:
+    """Whether the nine checks have stopped ``run``: until they have passed nothing of it is sent, also not while its
+    owner makes them again (invariant 13).
+    """
+    return run["waiting_on"] == WaitingOn.PERSON or unchecked(run)
 
 
 def dispatch(effect_id: UUID) -> str:
@@ -76,8 +84,7 @@ def _dispatch(effect: Effect, at: Standing, lane: Lane | None) -> str:
     if contract is None:
         return "version_missing"
     run = snapshots.run_of(effect)
-    if run["waiting_on"] == WaitingOn.PERSON:
-        # The nine checks asked a person whether this run goes on: until then nothing of it is sent (invariant 13).
+    if stopped(run):
         return "waits for a person"
     now = clock.now()
     snap = snapshots.take(effect, contract, run, now, at)

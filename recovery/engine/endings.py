@@ -13,7 +13,7 @@ from uuid import UUID
 from recovery.contract import EffectContract
 from recovery.contract.outcomes import Outcome, OutcomeKind
 from recovery.contract.runs import StepOutcome
-from recovery.engine import verdicts
+from recovery.engine import classes, verdicts
 from recovery.engine.changes import is_high, open_review, settle_effect
 from recovery.engine.snapshot import Decision, EvidenceView, Verb
 from recovery.ports.base import Answer, AnswerKind
@@ -254,6 +254,7 @@ def step_outcomes(effects: Sequence[Effect], known: Mapping[UUID, Sequence[UUID]
             reason=e.reason,
             evidence=tuple(shown.get(e.pk, ())),
             effect=e.pk,
+            failure=classes.failure_of(e),
         )
         for e in effects
     ]

@@ -8,10 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from recovery.contract import Fail, Finish
-from recovery.contract.runs import RunType
-from recovery.engine import approvals, contents, intents, lineage
+from recovery.engine import approvals, contents, lineage
 from recovery.engine.changes import open_review, reason
-from recovery.engine.checks import Report
 from recovery.engine.session import Session
 from runs import record
 from runs.models import Effect
@@ -134,6 +132,8 @@ def expire(s: Session) -> str:
 def quarantine(s: Session, why: Mapping[str, Any], *, evidence: str = "") -> str:
     """Take the run out of circulation with the evidence; a person looks at it. What was known is kept."""
     data = {**why, "evidence": evidence[-EVIDENCE_KEPT:]}
+    # No step has heard it: it is still there when a person takes the run out.
+    s.consume = None
     s.commit(
         [
             Entry(
@@ -162,29 +162,6 @@ def quarantine(s: Session, why: Mapping[str, Any], *, evidence: str = "") -> str
         checkpoint=False,
     )
     return "quarantined"
-
-
-def ask_to_resume(s: Session, run_type: RunType, report: Report) -> str:
-    """The nine checks ask a person whether the run goes on."""
-    group = intents.group_id(s.workspace, run_type.contract.ownership.owner)
-    lines = [line for line in report.lines if line["result"] != "passed"]
-    why = reason("checks_ask", checks=[line["name"] for line in lines])
-    review = open_review(
-        ReviewKind.RESUMPTION, s.id, workspace=s.workspace, run=s.id, group=group, why=why, due_in=DUE_IN
-    )
-    s.commit(
-        [Entry(EventKind.RUN_WAITED, {"on": WaitingOn.PERSON, **why}, [review])],
-        run={
-            "state": RunState.WAITING,
-            "waiting_on": WaitingOn.PERSON,
-            "lease_owner": None,
-            "wake_at": s.deadline,
-            "tries": 0,
-            "gate": [why],
-        },
-        checkpoint=False,
-    )
-    return "asks"
 
 
 def drop_unsent(s: Session, into: EffectState, code: str) -> list[Change]:

@@ -29,6 +29,7 @@ _KNOWN_NOT_APPLIED = {
     OutcomeKind.REFUSED,
     OutcomeKind.INVALID,
     OutcomeKind.MISMATCH,
+    OutcomeKind.CONFLICT,
 }
 
 

@@ -68,9 +68,12 @@ class Computing:
 class Memory:
     """The run as its steps left it. ``step`` is what is called next when nothing is pending or waited for.
 
-    ``ending``: how a step said that it ends, while something sent is still open. ``owner``: the worker that wrote it.
-    ``pins``: versions of model, prompt and the like. ``spent``: budgets used. ``evidence``: what steps were shown last.
+    ``spent``: budgets used. ``evidence``: what steps were shown last.
     ``base``: the full checkpoint that the next one may be a delta of; ``coming``: the same once that one is committed.
+    ``ending``: how a step said that it ends, while something sent is still open. ``owner``: the worker that wrote it,
+    ``token``: its fencing token then. ``config``: the pinned versions that the data was written under. ``authority``:
+    {effect: version of the authority's state as last seen}. ``unchecked``: why the checks are still to be made.
+    ``context``: made anew at each going on, never stored.
     """
 
     data: dict[str, Any]
@@ -85,12 +88,16 @@ class Memory:
     child: Child | None = None
     base: Base | None = None
     coming: Base | None = None
-    pins: dict[str, Any] = field(default_factory=dict)
     spent: dict[str, Any] = field(default_factory=dict)
     children: list[dict[str, Any]] = field(default_factory=list)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
     compensation: dict[str, Any] | None = None
+    token: int = 0
+    config: dict[str, str] = field(default_factory=dict)
+    authority: dict[str, str] = field(default_factory=dict)
+    unchecked: str = ""
+    context: Any = None
     computing: Computing | None = None
     calls: int = 0
 
@@ -123,7 +130,10 @@ def seal(
     opened = list(effects)
     content = {
         **contents.who(run),
-        "versions": contents.versions(run, memory.pins),
+        "versions": contents.versions(run),
+        "authority": memory.authority,
+        "token": run["token"],
+        "unchecked": memory.unchecked,
         "deadline": contents.text(run["deadline"]),
         "tries": run["tries"],
         "budgets": contents.limits(run, memory.spent),
@@ -183,12 +193,15 @@ def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
         ending=_end_of(content.get("ending")),
         child=child and Child(UUID(child["id"]), child["then"]),
         base=restored.base,
-        pins={name: v for name, v in content["versions"].items() if name in contents.CONFIGURED and v is not None},
         spent=content.get("budgets", {}).get("spent", {}),
         children=content.get("children", []),
         artifacts=content.get("artifacts", []),
         evidence=content.get("evidence", []),
         compensation=content.get("compensation"),
+        token=int(content.get("token") or 0),
+        config=content["versions"].get("config") or {},
+        authority=content.get("authority") or {},
+        unchecked=content.get("unchecked") or "",
         computing=Computing(**content["computing"]) if content.get("computing") else None,
         calls=content.get("calls", 0),
     )

@@ -184,6 +184,11 @@ REASONS: Final[dict[str, Reason]] = {
         _("{dependency} answers the same key, or a person decides"),
         _("Recourse sends it again with the same key at {at}; that cannot make it happen twice."),
     ),
+    "run_stopped": _person(
+        _("an answer whether its run goes on: {what}"),
+        _("a person lets the run go on, or does not"),
+        _NOTHING_SENT,
+    ),
     "same_key_again": _own(
         _PROOF,
         _("{dependency} answers the same key"),
@@ -254,6 +259,7 @@ REASONS: Final[dict[str, Reason]] = {
     "refused_by_dependency": _ended(_("Refused by {dependency}.")),
     "not_authorised": _ended(_("Refused by {dependency}: not authorised.")),
     "request_invalid": _ended(_("Refused by {dependency}: it could not read the request.")),
+    "state_moved_on": _ended(_("Refused by {dependency}: its state is not the one that this was asked for.")),
     "proved": _ended(_("Settled by the own record of {dependency} at {seen}.")),
     "refusal_proved": _ended(_("Refused, by the own record of {dependency} at {seen}.")),
     "proved_in_part": _ended(_("Happened in part, by the own record of {dependency} at {seen}.")),
@@ -314,7 +320,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "checks_ask": _person(
         _("an answer whether it goes on; the nine checks found something"),
-        _("a person lets it go on, or cancels it"),
+        _("a person lets it go on, or does not"),
         _("Nothing is sent."),
     ),
     "record_restored": _person(
@@ -330,6 +336,23 @@ REASONS: Final[dict[str, Reason]] = {
         True,
     ),
     "recovered": _ended(_("It had happened before the record was restored; found {since}.")),
+    "released": _own(
+        _("the checks; {by} took it out of quarantine"),
+        _("the checks pass"),
+        _("Recourse makes the checks and goes on."),
+        True,
+    ),
+    "class_asks": _person(
+        _("an answer whether it goes on; {operation} ended as {failure}"),
+        _("a person lets it go on, or does not"),
+        _("Nothing is sent."),
+    ),
+    "authority_silent": _own(
+        _("{dependencies} to say whether earlier results are still valid"),
+        _("it answers"),
+        _("Recourse asks again at {at}."),
+        True,
+    ),
     "unknown_run_type": _own(
         _("a worker that knows {type} version {version}"),
         _("such a worker starts"),

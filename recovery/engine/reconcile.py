@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +29,9 @@ from runs.record import Act, Commit, Committed, Entry
 from runs.states import ATTEMPT_LIVE, AttemptState, Claim, EffectState, EventKind, EvidenceKind
 
 log = logging.getLogger("recourse.reconcile")
+
+AGAIN_IF_STOPPED = timedelta(minutes=1)
+"""Until an effect is looked at again whose run a person has to let go on."""
 
 
 def reconcile(effect_id: UUID) -> str:
@@ -52,6 +55,10 @@ def reconcile(effect_id: UUID) -> str:
         except NoPermit:
             return "no permit"
         return seen if done else "another was first"
+    if decision.verb == Verb.RESEND and dispatch.stopped(run):
+        # A send again may be the first to arrive: not before the run's checks have passed (invariant 13).
+        again = now + AGAIN_IF_STOPPED
+        decision = replace(decision, verb=Verb.WAIT, reason="run_stopped", not_before=again)
     if decision.verb == Verb.RESEND:
         return dispatch.send(effect, contract, run, snap, consume=[], lane=dispatch.lane_of(at))
     if decision.verb == Verb.SEND:

@@ -108,3 +108,22 @@ class NotSwept(RunsError):
     """The sweep after the restore is still at work, or nobody asked yet."""
 
     code = "not_swept"
+
+
+class NotAsked(RunsError):
+    """The checks ask nothing of a person about this run now."""
+
+    code = "not_asked"
+
+
+class NotQuarantined(RunsError):
+    """Only a run that is in quarantine is taken out of it."""
+
+    code = "not_quarantined"
+
+
+class NoWay(RunsError):
+    """No declared and working path leads from the run's version to that one."""
+
+    code = "no_way"
+    status = 422

@@ -27,7 +27,7 @@ def before_send(case: Case) -> Decision:
             again=case.last_moment_to_send,
         )
     if case.attempts and not case.tries_left(_class_of(case)):
-        return case.settle(EffectState.NOT_APPLIED, "tries_used_up")
+        return case.settle(EffectState.NOT_APPLIED, "tries_used_up", failure=str(_class_of(case)))
     if snap.paused:
         return case.wait("run_paused", case.look_again)
     if snap.shed and not case.attempts:
@@ -48,7 +48,7 @@ def send_again(case: Case, reason: str, outcome: Outcome | None) -> Decision:
     if case.now >= case.last_moment_to_send:
         return case.settle(EffectState.EXPIRED, "deadline_passed")
     if not case.tries_left(_class_of(case)):
-        return case.settle(EffectState.NOT_APPLIED, "tries_used_up")
+        return case.settle(EffectState.NOT_APPLIED, "tries_used_up", failure=str(_class_of(case)))
     told = None if outcome is None or outcome.retry_after_s is None else timedelta(seconds=outcome.retry_after_s)
     at = max(case.pause_ends(told), case.now)
     if at >= case.last_moment_to_send:

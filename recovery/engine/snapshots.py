@@ -128,7 +128,9 @@ def asked(effect: Effect, approve_by: datetime | None) -> Snapshot:
 
 def run_of(effect: Effect) -> Mapping[str, object]:
     """State, what it waits on, deadline and token of the effect's run."""
-    return Run.objects.values("id", "workspace_id", "state", "waiting_on", "deadline", "token").get(pk=effect.run_id)
+    return Run.objects.values("id", "workspace_id", "state", "waiting_on", "deadline", "token", "gate").get(
+        pk=effect.run_id
+    )
 
 
 def _approval(effect: Effect, contract: EffectContract, now: datetime) -> tuple[Approval | None, bool]:

@@ -122,6 +122,8 @@ def _call(
             deadline=datetime.fromisoformat(deadline) if isinstance(deadline, str) else deadline,
             principal=run["principal"],
             goal=run["goal"],
+            config=run["config"],
+            context=memory.context,
         )
         transition = run_type.call(step, seen, given)
         _require_declared(run_type, transition)

@@ -31,7 +31,9 @@ def decide_unknown(case: Case) -> Decision:
     if case.attempts and not any(case.may_have_happened(one) for one in case.attempts):
         # A late answer told it: the only request that left was turned away before anything was done.
         told = [one for one in case.snap.evidence if one.kind == EvidenceKind.ANSWER]
-        return case.settle(EffectState.NOT_APPLIED, "turned_away", told)
+        last = case.attempts[-1].outcome
+        failure = last.failure_class if last is not None else None
+        return case.settle(EffectState.NOT_APPLIED, "turned_away", told, failure=failure and str(failure))
     read_at = _next_check(case)
     latest = None if read_at is None else _latest(case)
     if latest is not None and latest.claim == Claim.PENDING:

@@ -20,6 +20,7 @@ from django.db import DatabaseError, connection, connections
 from django.utils.module_loading import module_has_submodule
 
 from recovery.contract import registry
+from recovery.engine import declarations
 from runs.models import Epoch
 from runs.models.base import new_id
 
@@ -64,6 +65,7 @@ def me(pool: str = "advance") -> Me:
                     " VALUES (%s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp())",
                     [worker, pool, socket.gethostname(), os.getpid(), code_version()],
                 )
+            declarations.keep()
             epoch = Epoch.objects.order_by("-id").values_list("id", flat=True)[0]
             _me, _pid = Me(worker, pool, epoch), os.getpid()
             threading.Thread(target=_beat, args=(worker,), name="heartbeat", daemon=True).start()

@@ -2,6 +2,7 @@
 
 from runs.models.approval import Approval, Signature
 from runs.models.call import Call
+from runs.models.contract import ContractVersion
 from runs.models.dependency import Capacity, ClockShift, Degraded, Dependency, Drain, Transition, Worker
 from runs.models.effect import Attempt, Effect, EffectLink, Evidence, Verdict
 from runs.models.epoch import Epoch, Recovered, Restore
@@ -32,6 +33,7 @@ __all__ = [
     "Checkpoint",
     "ClockShift",
     "Degraded",
+    "ContractVersion",
     "Dependency",
     "Drain",
     "Effect",

@@ -21,11 +21,14 @@ class Run(Row):
 
     ``wake_at`` is when a worker should look at it: due now, a timer, a deadline. ``gate`` is the stored list of
     decisions that the screens show. ``version`` rises only for what a person might decide differently on.
+    ``config``: the versions of model, prompt, policy, interface, workflow and schema that it keeps. ``answered``: what
+    a person last said about going on, and at which checkpoint; it counts for that checkpoint only.
     """
 
     type = models.CharField(max_length=120)
     type_version = models.PositiveIntegerField()
     contract_digest = models.CharField(max_length=64)
+    config = models.JSONField(default=dict)
     title = models.CharField(max_length=300)
     goal = models.CharField(max_length=500, blank=True)
     principal = models.CharField(max_length=200)
@@ -43,6 +46,7 @@ class Run(Row):
     token = models.BigIntegerField(default=0)
     lease_owner = models.UUIDField(null=True)
     tries = models.PositiveSmallIntegerField(default=0)
+    answered = models.JSONField(null=True)
     head_seq = models.PositiveIntegerField(default=0)
     head_hash = models.CharField(max_length=64, default="")
     checkpoint_seq = models.PositiveIntegerField(default=0)

@@ -88,7 +88,7 @@ def test_every_event_that_is_named_exists() -> None:
             assert name in EventKind.values or (noun, rest) in PYTHON, f"{page} names {name}"
 
 
-PYTHON = {("run", "now")}
+PYTHON = {("run", "now"), ("run", "config"), ("run", "context")}
 """What reads like an event and is an attribute that steps use."""
 
 
@@ -201,8 +201,9 @@ def test_each_item_has_code_and_a_test_or_is_called_later(section: str) -> None:
 
 @pytest.fixture(scope="module")
 def written() -> ModuleType:
-    """All Python of docs/contracts.md as one module."""
-    source = "\n\n".join(re.findall(r"^```python\n(.*?)^```", TEXT["docs/contracts.md"], re.S | re.M))
+    """All Python of docs/contracts.md, and of docs/versions.md after it, as one module."""
+    pages = TEXT["docs/contracts.md"] + TEXT["docs/versions.md"]
+    source = "\n\n".join(re.findall(r"^```python\n(.*?)^```", pages, re.S | re.M))
     module = ModuleType("docs_contracts")
     exec(compile(source, "docs/contracts.md", "exec"), vars(module))
     return module
@@ -212,6 +213,7 @@ def test_the_contract_in_the_docs_is_whole(written: ModuleType) -> None:
     """Thirteen points and ten: the system check finds nothing to name."""
     assert list(effect_findings(written.grant_points)) == []
     assert list(run_type_findings(written.ThankCustomer)) == []
+    assert list(run_type_findings(written.ThankCustomerTwo)) == []
     assert list(written.many_points.problems()) == []
 
 

@@ -20,9 +20,11 @@ from django.db import connections
 
 from recovery import bells, failpoints
 from recovery.actions import runs as actions
+from recovery.contract import registry
 from runs import doorbells
 from runs.models import Person, Workspace
 from runs.record import Act
+from tests.recovery.engine import contracts
 from tests.recovery.engine.driver import Driver
 
 
@@ -34,6 +36,8 @@ def run(asked: dict[str, Any]) -> None:
     connections["default"].settings_dict["NAME"] = asked["database"]
     connections.settings["default"]["NAME"] = asked["database"]
     doorbells._ringers.clear()
+    if asked.get("contracts"):
+        registry.register_module(contracts, "tests")
     hits: Counter[str] = Counter()
     for point in failpoints.POINTS:
         failpoints.arm(point, _counted(point, hits, asked))

@@ -224,4 +224,4 @@ class TestDigest:
         assert contract().digest == DIGEST
 
 
-DIGEST = "26028b33374b9e9f6e77b417596d65018886568d6e95ca9fc22a1189d6c88f56"
+DIGEST = "afdf32bb73800c3da112112176e71898fc2557841a11636e13b50bfcfdc0a5f2"

@@ -24,6 +24,7 @@ from recovery.engine.approvals.sending import (
     check_before_send,
     consume,
     give_back,
+    grant,
     revoke,
     still_good,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "expire_due",
     "fields_of_effect",
     "give_back",
+    "grant",
     "hands_in",
     "reevaluate",
     "review_of",

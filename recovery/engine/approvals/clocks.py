@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,12 +14,13 @@ from django.db.models import Q
 from recovery.contract import registry
 from recovery.contract.errors import UnknownOperation
 from recovery.engine.approvals.asking import review_of
-from recovery.engine.approvals.quorum import Rule, rule_of, rules_of
+from recovery.engine.approvals.quorum import Rule, rule_of, rules_of, standing
+from recovery.engine.approvals.sending import grant
 from recovery.engine.changes import is_high, reason
 from recovery.engine.endings import told_of
 from runs import record
 from runs.errors import LostRace, RunsError
-from runs.models import Approval, Effect, Run
+from runs.models import Approval, Effect, Run, Signature
 from runs.record import Change, Commit, Entry
 from runs.states import ApprovalState, EffectState, EventKind
 
@@ -66,7 +67,7 @@ def _expire(approval: Approval, now: datetime) -> Entry | None:
 
 def reevaluate(now: datetime, limit: int) -> int:
     """Follow changes of people: a request that nobody can meet any more says so, one that can be met again
-    asks again.
+    asks again, and one whose standing signatures are enough again is granted (R5).
 
     Reads all open requests in pages, a few queries each; changes at most ``limit``, returns how many.
     """
@@ -75,9 +76,9 @@ def reevaluate(now: datetime, limit: int) -> int:
         page = Approval.objects.filter(state__in=_SIGNING, approve_by__gt=now).select_related("group", "run")
         if last is not None:
             page = page.filter(pk__gt=last)
-        rows = list(page.order_by("pk")[:_CHUNK])
+        rows = list(page.order_by("pk").prefetch_related("signatures")[:_CHUNK])
         for approval, rule in zip(rows, rules_of(rows), strict=True):
-            if changed < limit and _other_state(approval, rule) is not None:
+            if changed < limit and _other_state(approval, rule, approval.signatures.all()) is not None:
                 changed += _under_lock(approval.pk, approval.run_id, _reevaluate)
         if len(rows) < _CHUNK:
             break
@@ -85,19 +86,29 @@ def reevaluate(now: datetime, limit: int) -> int:
     return changed
 
 
-def _other_state(approval: Approval, rule: Rule) -> ApprovalState | None:
-    """The state this request should be in, if it is another one."""
+def _other_state(approval: Approval, rule: Rule, signed: Iterable[Signature]) -> ApprovalState | None:
+    """The state this request should be in, if it is another one. ``signed``: all its signatures.
+
+    Enough standing signatures whose signers may sign now grant it: a right that was taken and given back makes nobody
+    sign twice. One that nobody could meet goes to pending first: the next look grants it.
+    """
     if approval.state not in _SIGNING:
         return None
+    if approval.state == ApprovalState.PENDING and len(rule.good(signed)) >= approval.needed:
+        return ApprovalState.GRANTED
     should = ApprovalState.PENDING if rule.can_be_met() else ApprovalState.UNSATISFIABLE
     return None if should == approval.state else should
 
 
 def _reevaluate(approval: Approval) -> Entry | None:
     rule = rule_of(approval)
-    should = _other_state(approval, rule)
+    should = _other_state(approval, rule, standing(approval))
     if should is None:
         return None
+    if should == ApprovalState.GRANTED:
+        good = len(rule.good(standing(approval)))
+        facts = {"needed": approval.needed, "signed": good, "code": "standing_signatures"}
+        return Entry(EventKind.APPROVAL_GRANTED, _told(approval, **facts), grant(approval, approval.effect))
     effect, unmet = approval.effect, should == ApprovalState.UNSATISFIABLE
     facts = {
         "needed": approval.needed,

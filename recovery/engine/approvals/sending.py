@@ -87,6 +87,19 @@ def consume(approval: Approval) -> list[Change]:
     ]
 
 
+def grant(approval: Approval, effect: Effect) -> list[Change]:
+    """Enough have signed: the request is granted, its second clock starts, its effect may be sent."""
+    times = {"granted_at": 0.0, "execute_by": float(approval.execute_within)}
+    ready = {"state": EffectState.READY, "reason": reason("signed", approval=str(approval.pk))}
+    granted = {"state": ApprovalState.GRANTED}
+    return [
+        record.move("approval", approval.pk, (ApprovalState.PENDING,), granted, times=times),
+        record.move("effect", effect.pk, (EffectState.AWAITING_APPROVAL,), ready, times={"not_before": 0}),
+        record.close_reviews(approval.pk),
+        record.reckon(),
+    ]
+
+
 def give_back(effect: Effect, refused: Refused) -> list[Entry]:
     """A ready effect that may not be sent waits for signatures again, and a person sees it.
 

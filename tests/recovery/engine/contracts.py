@@ -7,6 +7,8 @@ tests move the record's.
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -258,6 +260,8 @@ class Broken(bases.Base):
             raise RuntimeError("the author's own words")
         if mode == "exits":
             raise SystemExit("out of here")
+        if mode == "kills":
+            os.kill(os.getpid(), signal.SIGKILL)
         if mode == "nonsense":
             return "done"  # type: ignore[return-value]
         if mode == "homeless":

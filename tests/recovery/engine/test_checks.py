@@ -48,7 +48,7 @@ def test_another_worker_checks_first(w: World) -> None:
         w.drive()
     assert checked(w, run) == ["other_owner"]
     (line,) = w.events(run, EventKind.RUN_CHECKED)
-    assert [c["n"] for c in line.data["checks"]] == [1, 2, 3, 4, 5, 7, 9]
+    assert [c["n"] for c in line.data["checks"]] == list(range(1, 10))
     assert w.run(run).state == RunState.COMPLETED
 
 
@@ -75,6 +75,7 @@ def test_another_epoch_checks_first(w: World) -> None:
     with w.as_worker(workers.Me(w.me.id, "advance", 7)):
         w.drive()
     row = w.run(run)
+    assert checked(w, run) == ["other_epoch"]
     assert row.token >> 40 == 7 > before >> 40
     assert row.state == RunState.COMPLETED
 
@@ -92,6 +93,74 @@ def test_who_started_it_may_not_any_more(w: World) -> None:
     assert row.gate[0]["facts"]["checks"] == ["identity_and_approvals"]
     assert w.reviews(run) == [ReviewKind.RESUMPTION]
     assert len(w.sandbox.requests()) == sent == 2, "the third effect is not sent"
+
+
+def test_a_run_that_was_accepted_long_ago_is_checked_before_its_first_step(w: World) -> None:
+    """A gap before anything was done is one too: nothing is sent for somebody who lost the right meanwhile."""
+    run = w.accept("test.many", "pay")
+    lose_rights(w)
+    later(seconds=61)
+    w.drive()
+    assert checked(w, run) == ["long_wait"]
+    assert (w.run(run).waiting_on, w.effects(run)) == (WaitingOn.PERSON, [])
+    assert w.sandbox.requests() == []
+
+
+def test_what_is_unknown_is_settled_before_the_step_hears_of_another(w: World) -> None:
+    """Check 4: one of two was refused and nobody knows of the other; the run was away, so the unknown comes first."""
+    w.sandbox.dial("cards-eu", reply="reject", times=1)
+    w.sandbox.dial("payments", reply="drop", times=1, readback="down")
+    run = w.accept("test.many", "pay", "card")
+    w.advance(run)
+    for effect in w.effects(run):
+        w.dispatch(effect)
+    assert w.effect_states(run) == ["unknown", "rejected"]
+    with w.as_worker(w.worker()):
+        w.drive()
+        assert w.run(run).waiting_on == WaitingOn.UNKNOWN
+        assert w.heard(run) == [], "the step is not called over what nobody knows"
+        w.sandbox.reset("payments")
+        w.drive(jump=timedelta(minutes=20))
+    assert w.run(run).state == RunState.FAILED
+    assert w.heard(run) == [["succeeded", "rejected"]]
+
+
+def test_without_a_gap_the_step_hears_of_the_first_that_went_wrong(w: World) -> None:
+    """The contrast: ``then`` is called at the first that did not succeed."""
+    w.sandbox.dial("cards-eu", reply="reject", times=1)
+    w.sandbox.dial("payments", reply="drop", times=1, readback="down")
+    run = w.accept("test.many", "pay", "card")
+    w.advance(run)
+    for effect in w.effects(run):
+        w.dispatch(effect)
+    w.drive()
+    assert w.heard(run) == [["unknown", "rejected"]]
+
+
+def test_credentials_and_signatures_are_looked_at_again(w: World) -> None:
+    """Check 5: only what the run contract names stops it; each is named with what was lost."""
+    from recovery.contract.runs import REVALIDATED
+    from recovery.engine import rights
+
+    run = half_done(w)
+    row = vars(w.run(run))
+    effects = w.effects(run)
+    assert set(rights.LOOKS) == set(REVALIDATED)
+    assert rights.lost(REVALIDATED, row, effects) == {}
+    Effect.objects.filter(pk=effects[1].pk).update(
+        request={**effects[1].request, "credential": "payments-live"}, contract_digest="other"
+    )
+    w.s.oncall_a.is_active = False
+    w.s.oncall_a.save()
+    lost = rights.lost(REVALIDATED, row, w.effects(run))
+    assert lost == {
+        "identity": ["Oncall A"],
+        "permission": ["Oncall A"],
+        "policy": ["test.slow v1"],
+        "secrets": ["payments-live"],
+        "data": ["payments"],
+    }
+    assert rights.lost(("secrets",), row, w.effects(run)) == {"secrets": ["payments-live"]}
 
 
 def test_it_goes_on_when_the_reason_is_gone(w: World) -> None:

@@ -84,11 +84,11 @@ def test_it_survives_being_read_back(w: World) -> None:
     w.drive()
     row = {**vars(w.run(run))}
     _, kept = memory.restore(row)
-    kept.pins, kept.spent = {"model": "m-1"}, {"tokens": 12}
+    kept.spent = {"tokens": 12}
     kept.children, kept.artifacts = [{"run": "r"}], [{"uri": "a"}]
     kept.evidence, kept.compensation = ["e"], {"plan": "p"}
     sealed = memory.seal(row, kept, "test")
     held = codec.unseal(sealed.blob, workspace=w.s.here.pk, run=run, seq=sealed.seq)
-    assert held["versions"]["model"] == "m-1" and held["budgets"]["spent"] == {"tokens": 12}
+    assert held["versions"]["config"] == row["config"] and held["budgets"]["spent"] == {"tokens": 12}
     assert (held["children"], held["artifacts"]) == ([{"run": "r"}], [{"uri": "a"}])
     assert (held["evidence"], held["compensation"]) == (["e"], {"plan": "p"})

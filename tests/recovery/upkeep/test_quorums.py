@@ -7,9 +7,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from recovery.engine import approvals
-from runs import clock
-from runs.models import Approval, Person
-from runs.states import ApprovalState
+from runs import access, clock
+from runs.models import Approval, Event, Person, Review
+from runs.states import ApprovalState, EffectState, EventKind
+from tests.recovery.signers import sign, withdraw
 from tests.recovery.stage import Stage, stage
 
 
@@ -40,3 +41,36 @@ def test_each_request_is_judged_by_its_own_people(s: Stage) -> None:
     Person.objects.filter(pk=s.approver_f.pk).update(is_active=True)
     assert approvals.reevaluate(clock.now(), 100) == 1
     assert set(Approval.objects.values_list("state", flat=True)) == {ApprovalState.PENDING}
+
+
+def test_signatures_that_count_again_grant_the_request(s: Stage) -> None:
+    """R5 and R12: a right that was taken and given back makes nobody sign twice; nobody is left waiting in vain."""
+    approval = s.asked()
+    sign(approval, s.approver_b)
+    access.grant(s.approver_b, s.here, [])
+    sign(approval, s.approver_c)
+    assert Approval.objects.get(pk=approval.pk).state == ApprovalState.PENDING, "one of them does not count"
+    approvals.reevaluate(clock.now(), 500)
+    assert Approval.objects.get(pk=approval.pk).state == ApprovalState.PENDING
+    access.grant(s.approver_b, s.here, ["approver"])
+    assert approvals.reevaluate(clock.now(), 500) == 1
+    row = Approval.objects.select_related("effect").get(pk=approval.pk)
+    assert (row.state, row.effect.state) == (ApprovalState.GRANTED, EffectState.READY)
+    assert row.execute_by is not None
+    kinds = list(Event.objects.filter(run_id=row.run_id).order_by("seq").values_list("kind", flat=True))
+    assert kinds[-1] == EventKind.APPROVAL_GRANTED
+    assert not Review.objects.filter(approval=row, state="open").exists()
+    assert approvals.reevaluate(clock.now(), 500) == 0, "once"
+    s.sound(row.run_id)
+
+
+def test_a_signature_taken_back_does_not_count_again(s: Stage) -> None:
+    """Only standing signatures do."""
+    approval = s.asked()
+    sign(approval, s.approver_b)
+    access.grant(s.approver_b, s.here, [])
+    sign(approval, s.approver_c)
+    access.grant(s.approver_b, s.here, ["approver"])
+    withdraw(approval, s.approver_b)
+    assert approvals.reevaluate(clock.now(), 500) == 0
+    assert Approval.objects.get(pk=approval.pk).state == ApprovalState.PENDING
