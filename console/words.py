@@ -73,6 +73,9 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     "nothing_to_drain": _("Nothing was done. Nothing waits for {dependency}."),
     "frozen": _("Not sent. The record was restored; nothing is sent until two people let it."),
     "not_swept": _("Not done. After the restore it is still being read what had happened, or nobody asked yet."),
+    "plan_at_work": _("Nothing was done. This plan is {state}; it can be changed when nothing of it works."),
+    "nothing_to_mend": _("No plan was made. Nothing happened in this run that could be mended."),
+    "run_goes_on": _("Not begun. The run goes on; mending begins when it has ended, or by cancelling it."),
     "csrf": _("Nothing was done. This page was open across a sign-in. Read it again; then press once more."),
 }
 
@@ -106,6 +109,7 @@ PLAIN: Final[dict[str, str | Promise]] = {
     "already_signed": _("You have already answered this request. Nothing was done twice."),
     "approval_ended": _("Nothing was done. This request has ended and cannot be used."),
     "already_settled": _("Nothing was done. The outcome is settled; there is nothing to decide."),
+    "plan_at_work": _("Nothing was done. This plan is at work or over."),
     "bad_cursor": _("Not read. This page of the list was not made by the list. Begin at its first page."),
     "unknown_signal": _("Nothing was done. This type of run takes no event of that name."),
 }

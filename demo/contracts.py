@@ -9,7 +9,14 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict, Field
 
-from demo.effects import post_notice, refund_by_cards, refund_by_payments, tell_by_mail
+from demo.effects import (
+    correct_by_mail,
+    correct_notice,
+    post_notice,
+    refund_by_cards,
+    refund_by_payments,
+    tell_by_mail,
+)
 from recovery.contract import (
     Checkpoints,
     EffectState,
@@ -39,6 +46,8 @@ from recovery.contract import (
 __all__ = [
     "CancelOrder",
     "SendNotice",
+    "correct_by_mail",
+    "correct_notice",
     "post_notice",
     "refund_by_cards",
     "refund_by_payments",

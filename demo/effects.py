@@ -1,4 +1,8 @@
-"""The four operations of the demonstration, each against one dependency of the sandbox."""
+"""The operations of the demonstration, each against one dependency of the sandbox.
+
+A refund has no compensation: nobody takes money back from a customer without asking them, so it comes after its
+signatures. A message that was read cannot be unread; what mends it is another one that corrects it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from recovery.contract import (
     Around,
     AtLeast,
+    Authorization,
     Backoff,
+    Compensation,
     Count,
     Fact,
     FailureClass,
@@ -26,6 +32,7 @@ from recovery.contract import (
     Retry,
     Signatures,
     Target,
+    VerifiedBy,
     days,
     effect,
     hours,
@@ -191,6 +198,24 @@ def _readback(*, by_reference: bool) -> Readback:
     )
 
 
+def _corrected_by(operation: str, request: Any, residual: Any) -> Compensation:
+    """A correction, allowed for a week; its answer is all that shows it, for nothing can be read back."""
+    return Compensation(
+        by=operation,
+        request=request,
+        allowed=None,
+        key=None,
+        after=(),
+        preconditions=(),
+        authorization=Authorization.OWN,
+        verified_by=VerifiedBy.ANSWER,
+        within=days(7),
+        deadline=days(1),
+        residual=residual,
+        escalate_to="payments-oncall",
+    )
+
+
 _COMMON: dict[str, Any] = {
     "version": 1,
     "scope": "workspace",
@@ -246,50 +271,76 @@ refund_by_cards = effect(
     reconcile=_readback(by_reference=False),
 )
 
-tell_by_mail = effect(
-    "mail.send",
+_MAIL: dict[str, Any] = {
     **_COMMON,
-    params=MailParams,
-    dependency="mail",
-    port=HttpPort(
+    "params": MailParams,
+    "dependency": "mail",
+    "port": HttpPort(
         method="POST",
         path="/v1/messages",
         body=lambda p: {"to": p.to, "template": p.template, "data": {"order": p.order}},
     ),
-    describe=_("Tell {to} about order {order} by e-mail"),
-    requires=[Principal(), Target("to")],
-    outcomes=_http(keys=True),
-    deadline=days(1),
-    reserve=minutes(1),
-    retry=_retry(keys=True),
-    key=lambda run, p: f"mail:{p.template}:{p.order}",
-    promise=_promise(keys=True, lag=None),
-    reconcile=None,
-    irreversible=_("an e-mail is read and cannot be taken back"),
-    approval=None,
-    stake=lambda p: Count(1, "e-mail"),
-    escalate_to="payments-oncall",
-    evidence=["answer", "statement"],
+    "requires": [Principal(), Target("to")],
+    "outcomes": _http(keys=True),
+    "deadline": days(1),
+    "reserve": minutes(1),
+    "retry": _retry(keys=True),
+    "key": lambda run, p: f"mail:{p.template}:{p.order}",
+    "promise": _promise(keys=True, lag=None),
+    "reconcile": None,
+    "irreversible": _("an e-mail is read and cannot be taken back"),
+    "approval": None,
+    "stake": lambda p: Count(1, "e-mail"),
+    "escalate_to": "payments-oncall",
+    "evidence": ["answer", "statement"],
+}
+
+tell_by_mail = effect(
+    "mail.send",
+    **{
+        **_MAIL,
+        "describe": _("Tell {to} about order {order} by e-mail"),
+        "compensation": _corrected_by(
+            "mail.correct",
+            lambda p, result: {"to": p.to, "template": "correction", "order": p.order},
+            _("the first e-mail to {to} was read"),
+        ),
+    },
 )
+
+correct_by_mail = effect("mail.correct", **_MAIL, describe=_("Correct what {to} was told about order {order}"))
+
+_NOTICE: dict[str, Any] = {
+    **_COMMON,
+    "params": NoticeParams,
+    "dependency": "notices",
+    "port": HttpPort(method="POST", path="/v1/notices", body=lambda p: {"to": p.to, "text": p.text}),
+    "requires": [Principal(), Target("to")],
+    "outcomes": _http(keys=False),
+    "deadline": days(1),
+    "reserve": minutes(1),
+    "retry": _retry(keys=False),
+    "key": lambda run, p: f"notice:{run.id}",
+    "promise": _promise(keys=False, lag=None),
+    "reconcile": None,
+    "irreversible": _("a notice is read and cannot be taken back"),
+    "approval": None,
+    "stake": lambda p: Count(1, "notice"),
+    "escalate_to": "payments-oncall",
+    "evidence": ["answer", "statement"],
+}
 
 post_notice = effect(
     "notices.notify",
-    **_COMMON,
-    params=NoticeParams,
-    dependency="notices",
-    port=HttpPort(method="POST", path="/v1/notices", body=lambda p: {"to": p.to, "text": p.text}),
-    describe=_("Post a notice to {to}"),
-    requires=[Principal(), Target("to")],
-    outcomes=_http(keys=False),
-    deadline=days(1),
-    reserve=minutes(1),
-    retry=_retry(keys=False),
-    key=lambda run, p: f"notice:{run.id}",
-    promise=_promise(keys=False, lag=None),
-    reconcile=None,
-    irreversible=_("a notice is read and cannot be taken back"),
-    approval=None,
-    stake=lambda p: Count(1, "notice"),
-    escalate_to="payments-oncall",
-    evidence=["answer", "statement"],
+    **{
+        **_NOTICE,
+        "describe": _("Post a notice to {to}"),
+        "compensation": _corrected_by(
+            "notices.correct",
+            lambda p, result: {"to": p.to, "text": f"Please disregard: {p.text}"[:500]},
+            _("the first notice to {to} was read"),
+        ),
+    },
 )
+
+correct_notice = effect("notices.correct", **_NOTICE, describe=_("Correct a notice to {to}"))

@@ -34,6 +34,14 @@ POINTS: Final = frozenset(
         "reconcile.before_commit",
         "accept.before_commit",
         "accept.after_commit",
+        "compensate.begun",  # the run is compensating and its plan begun, nothing else of the plan exists
+        "mend.before_look",
+        "mend.before_turn",  # an item's turn has come, nothing of it is committed
+        "mend.before_verify",
+        "plan.before_accept",  # the plan is begun, the run that carries it out is not accepted
+        "plan.after_accept",
+        "plan.before_commit",  # a compensation worked, the original is not shown as mended
+        "plan.after_commit",
     }
 )
 

@@ -9,7 +9,7 @@ from celery import Task, shared_task
 from django.db import close_old_connections
 
 from recovery.engine import advance as advancing
-from recovery.engine import computing
+from recovery.engine import computing, mending_runs
 from recovery.engine import dispatch as dispatching
 from recovery.engine import reconcile as reconciling
 from recovery.upkeep import notify as notifying
@@ -49,6 +49,12 @@ def dispatch(effect: str) -> str:
 def reconcile(effect: str) -> str:
     """Find out about an effect."""
     return reconciling.reconcile(UUID(effect))
+
+
+@shared_task(base=Doorbell, name="mend")
+def mend(plan: str) -> str:
+    """Do the next thing about a compensation plan."""
+    return mending_runs.mend(UUID(plan))
 
 
 @shared_task(base=Doorbell, name="lose")

@@ -151,6 +151,8 @@ _RACES = {
     "verdict_one_proposed": "verdict",
     "approval_one_open": "approval",
     "approval_revision_once": "approval",
+    "effect_mended_once": "compensation",
+    "plan_one_open": "plan",
     "callback_once": "callback",
     "call_once": "call",
     "call_one_live": "call",

@@ -39,15 +39,8 @@ class RunState(TextChoices):
 
 
 RUN_ENDED: Final = frozenset(
-    {
-        RunState.COMPLETED,
-        RunState.COMPLETED_UNRESOLVED,
-        RunState.FAILED,
-        RunState.CANCELLED,
-        RunState.COMPENSATED,
-        RunState.EXPIRED,
-        RunState.ABORTED,
-    }
+    {RunState.COMPLETED, RunState.COMPLETED_UNRESOLVED, RunState.FAILED, RunState.CANCELLED}
+    | {RunState.COMPENSATED, RunState.EXPIRED, RunState.ABORTED}
 )
 
 RUN_ENDS_OPEN: Final = frozenset({RunState.COMPLETED_UNRESOLVED, RunState.ABORTED})
@@ -89,15 +82,8 @@ class EffectState(TextChoices):
 
 
 EFFECT_SETTLED: Final = frozenset(
-    {
-        EffectState.SUCCEEDED,
-        EffectState.REJECTED,
-        EffectState.DECLINED,
-        EffectState.NOT_APPLIED,
-        EffectState.CANCELLED,
-        EffectState.EXPIRED,
-        EffectState.COMPENSATED,
-    }
+    {EffectState.SUCCEEDED, EffectState.REJECTED, EffectState.DECLINED, EffectState.NOT_APPLIED}
+    | {EffectState.CANCELLED, EffectState.EXPIRED, EffectState.COMPENSATED}
 )
 """States that end an effect; ``then`` is called when all effects of a Perform are here (or partial)."""
 
@@ -364,6 +350,7 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         | _from({_P.DRAFT}, _P.RUNNING, _P.ENDED)
         | _from({_P.RUNNING}, _P.COMPENSATED, _P.INCOMPLETE, _P.FAILED, _P.ENDED)
         | _from({_P.INCOMPLETE, _P.FAILED}, _P.RUNNING, _P.COMPENSATED, _P.ENDED)
+        | _from({_P.FAILED}, _P.INCOMPLETE)  # one of its items is verified after all
     ),
     "drain": frozenset(
         _from({START}, _D.CHECKING)

@@ -73,6 +73,7 @@ RECORD = {
         "Signal",
         "Restore",
         "Recovered",
+        "Plan",
     ),
     *("Checkpoint", "Event", "Action", "Transition", "ContractVersion"),
 }

@@ -290,4 +290,4 @@ def _translated(error: Exception, media_type: str) -> RunsError:
 def _known_types() -> list[str]:
     from recovery.contract import registry
 
-    return sorted({run_type.name for run_type in registry.run_types()})
+    return sorted({run_type.name for run_type in registry.run_types() if not run_type.internal})

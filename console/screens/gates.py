@@ -62,6 +62,17 @@ WHY: Final[dict[str, str | Promise]] = {
     "no_migration": gettext_lazy("its data is of version {kept}, and nothing leads from there to {now}"),
     "migration_broke": gettext_lazy("moving it from version {kept} to {now} broke"),
     "context_broke": gettext_lazy("its context could not be made from the record"),
+    "compensation_incomplete": gettext_lazy("{mended} of {of} mended; what is left needs a person"),
+    "plan_cannot_begin": gettext_lazy("the plan cannot be begun: {said}"),
+    "not_verified_yet": gettext_lazy("the other side does not show it yet: {what}"),
+    "residue_proposed": gettext_lazy("{who} wants to leave what stays as it is; another person must confirm"),
+    "mended": gettext_lazy("mended by another effect: {by}"),
+    "mending_in_doubt": gettext_lazy("what mended it is in doubt: {by}"),
+    "changed_by_others": gettext_lazy("somebody else changed {what}; it was not touched"),
+    "original_moved": gettext_lazy("{what} does not stand any more as the plan knew it"),
+    "original_unanswered": gettext_lazy("no answer about {what}, which is looked at before it is mended"),
+    "verifying": gettext_lazy("{dependency} does not show it yet: {what}"),
+    "compensating": gettext_lazy("what happened is being mended"),
     "computation_lost": gettext_lazy("the answer of {operation} was lost, and its contract bears {samples}"),
     "breaker_open": gettext_lazy("too many calls to {dependency} failed; nothing is sent there"),
     "dependency_held": gettext_lazy("a person holds {dependency}; nothing is sent there"),
@@ -138,7 +149,11 @@ def of_run(run: Run, effects: Iterable[Effect], me: Person, since: datetime | No
     """
     if run.ended:
         return []
-    waits = sorted((e for e in effects if e.state in EFFECT_OPEN), key=lambda e: (URGENT.index(e.state), e.ordinal))
+    # What is only planned is not what holds a run that waits for a dependency.
+    later = {EffectState.PLANNED} if run.waiting_on == WaitingOn.DEPENDENCY else set()
+    waits = sorted(
+        (e for e in effects if e.state in EFFECT_OPEN - later), key=lambda e: (URGENT.index(e.state), e.ordinal)
+    )
     if waits and run.state != RunState.QUARANTINED:
         return [of_effect(waits[0], run, me), *(behind(effect, run) for effect in waits[1:])]
     stored = _of_its_own(run)

@@ -49,6 +49,7 @@ WAITS: Final = {
     EffectState.ACCEPTED: gettext_lazy("the result from {dependency}"),
     EffectState.IN_FLIGHT: gettext_lazy("an answer from {dependency}"),
     EffectState.READY: gettext_lazy("its turn to be sent to {dependency}"),
+    EffectState.PLANNED: gettext_lazy("its turn in the plan"),
 }
 
 
@@ -79,7 +80,8 @@ class RunLine:
         run, effect = self.run, self.urgent
         if run.ended:
             return ""
-        if run.state == RunState.QUARANTINED or run.waiting_on == WaitingOn.PERSON:
+        stands = (WaitingOn.PERSON, WaitingOn.DEPENDENCY)
+        if run.state in (RunState.QUARANTINED, RunState.COMPENSATING) or run.waiting_on in stands:
             return "; ".join(gates.why_of(reason) for reason in run.gate)
         if effect is not None:
             return str(WAITS[EffectState(effect.state)]).format(dependency=effect.dependency.name)

@@ -46,6 +46,7 @@ THINGS: Final[dict[str, str | Promise]] = {
     "verdict": gettext_lazy("The decision"),
     "review": gettext_lazy("The item"),
     "drain": gettext_lazy("The drain"),
+    "plan": gettext_lazy("The plan"),
 }
 
 DONE: Final[dict[str, str | Promise]] = {

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from recovery.actions.common import changed_since, who
 from recovery.contract import canonical, registry
+from recovery.engine import plans
 from recovery.engine.changes import is_high, open_review, settle_effect
 from recovery.engine.changes import reason as why_of
-from recovery.engine.endings import told_of
+from recovery.engine.endings import told_of, twin
 from recovery.engine.refusals import DecisionWaiting, ItemUnknown
 from recovery.engine.verdicts import BECOMES, DECIDABLE, SAID, Weight
 from runs import access
 from runs.errors import EvidenceNeeded, NotAllowed, NotUnknown, SamePerson, StaleVersion
-from runs.models import Effect, Evidence, Person, Verdict
+from runs.models import Effect, Evidence, Person, Run, Verdict
 from runs.models.base import new_id
 from runs.record import Change, Entry, move, new
 from runs.states import (
@@ -225,3 +227,10 @@ def settle(
     changes = settle_effect(effect, state, why, result=result, prior=tuple(DECIDABLE), version=effect.version)
     data = {**told_of(effect), "state": str(state), **why, "by": who(by)}
     return Entry(EventKind.EFFECT_SETTLED, data, changes)
+
+
+def late(run: Run, effect: Effect, said: VerdictSays, result: dict[str, Any] | None, now: datetime) -> list[Entry]:
+    """What to record beside a decision about an ended run: a draft that proposes to mend what did happen after all."""
+    after = twin(effect)
+    after.state, after.result, after.settled_at = BECOMES[said], result, now
+    return plans.late(run.state, after, now)

@@ -51,6 +51,8 @@ def accept(
     for_whom = principal or actor.email
     try:
         run_type = registry.run_type(type)
+        if run_type.internal:
+            raise UnknownRunType(f"{type} is started by Recourse alone", type=type, version=None)
         refuse_tokens(type, input)
         born = accepting.newborn(
             run_type,

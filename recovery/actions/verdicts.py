@@ -95,8 +95,10 @@ def record(
         if weight.second:
             changes += deciding.propose(effect, verdict, actor, weight, version)
             return Plan([Entry(EventKind.VERDICT_PROPOSED, facts, changes)], facts)
-        settled = deciding.settle(effect, verdict, deciding.result_of(said, ticked, items), by=actor, second=None)
-        return Plan([Entry(EventKind.VERDICT_RECORDED, facts, changes), settled], facts)
+        result = deciding.result_of(said, ticked, items)
+        settled = deciding.settle(effect, verdict, result, by=actor, second=None)
+        late = deciding.late(require_run(at), effect, said, result, at.now)
+        return Plan([Entry(EventKind.VERDICT_RECORDED, facts, changes), settled, *late], facts)
 
     return carry_out(Subject("effect", effect_id, *found), "decide", plan, actor=actor, act=act, reason=reason)
 
@@ -145,6 +147,7 @@ def confirm(verdict_id: UUID, *, actor: Person, act: Act, confirm: bool, reason:
         items = next((one.detail["items"] for one in rests_on if "items" in one.detail), None)
         result = deciding.result_of(VerdictSays(verdict.says), rests_on, items)
         settled = deciding.settle(effect, row, result, by=verdict.person, second=person)
-        return Plan([Entry(EventKind.VERDICT_RECORDED, facts, changes), settled], facts)
+        late = deciding.late(require_run(at), effect, VerdictSays(verdict.says), result, at.now)
+        return Plan([Entry(EventKind.VERDICT_RECORDED, facts, changes), settled, *late], facts)
 
     return carry_out(Subject("verdict", verdict_id, *found), "see", plan, actor=actor, act=act, reason=reason)

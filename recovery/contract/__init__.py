@@ -10,13 +10,16 @@ from recovery.contract.failures import Answer, FailureClass
 from recovery.contract.fields import (
     Around,
     Authority,
+    Authorization,
     Compensation,
     OnCancel,
     OnLate,
     Precondition,
     Principal,
     Target,
+    VerifiedBy,
 )
+from recovery.contract.mending import StepPlan
 from recovery.contract.money import Count, Money
 from recovery.contract.outcomes import Http, Outcome, OutcomeKind
 from recovery.contract.pins import Migration, OnChange, Pin, Pins, StateSchema
@@ -32,6 +35,7 @@ from recovery.contract.runs import (
     Quarantine,
     RunContract,
     RunType,
+    StepChild,
     StepComputed,
     StepOutcome,
     StepRun,
@@ -50,6 +54,7 @@ __all__ = [
     "Around",
     "AtLeast",
     "Authority",
+    "Authorization",
     "Backoff",
     "Checkpoints",
     "Compensate",
@@ -96,12 +101,14 @@ __all__ = [
     "StepChild",
     "StepComputed",
     "StepOutcome",
+    "StepPlan",
     "StepRun",
     "StepSignal",
     "Target",
     "Targets",
     "Transition",
     "UnknownBeforeResume",
+    "VerifiedBy",
     "Wait",
     "compute",
     "days",

@@ -124,6 +124,8 @@ def effect_findings(contract: EffectContract) -> Iterator[Finding]:
     yield from _names(contract, found)
     yield from _texts(contract, found)
     yield from _requires(contract, sound, found)
+    if "compensation" in sound and contract.compensation is not None:
+        yield from (found("E004", "compensation", text) for text in contract.compensation.problems())
     if contract.params is not MISSING:
         yield from (found("E008", f"params.{path}", text) for path, text in model_findings(contract.params))
         if "promise" in sound:

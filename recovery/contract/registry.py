@@ -19,10 +19,12 @@ from django.utils.module_loading import module_has_submodule
 from recovery.contract.computes import ComputeContract
 from recovery.contract.effects import EffectContract
 from recovery.contract.errors import UnknownOperation, UnknownRunType
+from recovery.contract.fields import Compensation, VerifiedBy
 from recovery.contract.inspection import Finding, effect_findings, run_type_findings
 from recovery.contract.runs import RunType
 
 MODULE = "contracts"
+BUILT_IN = "recovery.compensation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Registry:
         if self.discovered:
             return
         self.discovered = True
+        # What every installation has, whatever its apps declare.
+        self.register_module(importlib.import_module(BUILT_IN), "recovery")
         for config in apps.get_app_configs() if configs is None else configs:
             if config.module is None or not module_has_submodule(config.module, MODULE):
                 continue
@@ -204,15 +208,15 @@ class Registry:
     def _reference_problems(self) -> Iterator[Problem]:
         operations = {operation for operation, _version in self._effects}
         for contract in self.effects():
-            by = getattr(contract.compensation, "by", None)
-            if by is not None and by not in operations:
-                yield Problem(
-                    "recovery.E012",
-                    self._found_in[id(contract)],
-                    f"{contract.operation} v{contract.version}",
-                    "compensation",
-                    f"no operation {by!r} is declared",
-                )
+            rule = contract.compensation
+            if not isinstance(rule, Compensation):
+                continue
+            told = [f"no operation {name!r} is declared" for name in (rule.by, *rule.after) if name not in operations]
+            if not told and rule.verified_by is VerifiedBy.READBACK and self.effect_contract(rule.by).reconcile is None:
+                told = [f"{rule.by} has no readback that could verify it"]
+            for text in told:
+                where = self._found_in[id(contract)], f"{contract.operation} v{contract.version}"
+                yield Problem("recovery.E012", *where, "compensation", text)
 
 
 _registry = Registry()

@@ -257,6 +257,7 @@ class RunType:
     ``reasons``: {code: lazily translated sentence} for the ends that ``Finish`` and ``Fail`` give a reason
     for. ``replan``: the step that is called instead of the next one when the authority's state has moved on while the
     run was away, or None: then a person is asked. ``context_bytes``: how large ``context`` may be as canonical JSON.
+    for. ``internal``: only Recourse itself starts it.
     """
 
     name: ClassVar[str] = MISSING
@@ -267,6 +268,7 @@ class RunType:
     replan: ClassVar[str | None] = None
     context_bytes: ClassVar[int] = 32_000
     steps: ClassVar[dict[str, StepInfo]] = {}
+    internal: ClassVar[bool] = False
     declared_in: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -14,11 +14,12 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from recovery import failpoints
-from recovery.contract import Compute, Fail, Finish, Perform, Start, Wait
+from recovery.contract import Compensate, Compute, Fail, Finish, Perform, Start, Wait
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepSignal
 from recovery.engine import (
     children,
+    compensating,
     computing,
     endings,
     finish,
@@ -26,6 +27,8 @@ from recovery.engine import (
     intents,
     letting_go,
     memory,
+    mending,
+    mending_runs,
     perform,
     resuming,
     standing,
@@ -33,7 +36,7 @@ from recovery.engine import (
     workers,
 )
 from recovery.engine.changes import reason
-from recovery.engine.memory import Pending, Waiting
+from recovery.engine.memory import Mending, Pending, Waiting
 from recovery.engine.session import Session, Superseded
 from runs import clock, record
 from runs.checkpoints import codec, tokens
@@ -74,7 +77,7 @@ def advance(workspace: UUID, run: UUID) -> str:
     session = Session(me, dict(lease.row), clock.Watch(lease.at))
     try:
         with tokens.within(workspace):
-            return _Advance(session).go()
+            came = _Advance(session).go()
     except StaleOwner as error:
         # Somebody took over. An old token changes no state; the answer it brings is kept as evidence (invariant 6).
         log.warning("run %s: nothing was written, %s", run, error)
@@ -89,6 +92,9 @@ def advance(workspace: UUID, run: UUID) -> str:
         # A lease is live while its worker is, so a worker that fails and lives on must give the run back itself.
         letting_go.let_go(session, error)
         raise
+    if mending.concerns(session):
+        mending_runs.tell(run)
+    return came
 
 
 class _Advance:
@@ -111,6 +117,10 @@ class _Advance:
         s = self.s
         if s.run["state"] in standing.STATES:
             return standing.settle(s)
+        if s.run["state"] == RunState.COMPENSATING:
+            stops = compensating.look(s)
+            if stops:
+                return stops
         try:
             restored, s.memory = memory.restore(s.run)
         except Undecryptable as error:
@@ -163,6 +173,8 @@ class _Advance:
         m = s.memory
         if m.ending is not None:
             return finish.end(s, m.ending)
+        if m.mending is not None:
+            return self._mending(m.mending)
         deadline = s.deadline
         if deadline is not None and s.watch.now() >= deadline:
             return finish.expire(s)
@@ -178,8 +190,20 @@ class _Advance:
             return word if ended is None else self._step(then, ended)
         return self._step(m.step, None)
 
+    def _mending(self, mending: Mending) -> str:
+        told = compensating.go(self.s, mending)
+        if isinstance(told, str):
+            return told
+        assert mending.then is not None, "a run without a step after it ends there"
+        self.s.memory.mending = None
+        return self._step(mending.then, told)
+
     def _pending(self, pending: Pending) -> str:
         s = self.s
+        if mending.concerns(s):
+            stops = mending.hold(s, pending)
+            if stops:
+                return stops
         if s.fresh is not None and [s.fresh.pk] == pending.effects:
             effects = [s.fresh]
         else:
@@ -267,7 +291,9 @@ class _Advance:
         transition, data = self._call(step, given)
         s.memory.data = data
         if isinstance(transition, Perform):
-            return perform.perform(s, transition)
+            return mending.ask_for(s, transition) if mending.concerns(s) else perform.perform(s, transition)
+        if isinstance(transition, Compensate):
+            return compensating.asked(s, transition)
         if isinstance(transition, Wait):
             return self._wait(transition)
         if isinstance(transition, Start):

@@ -5,7 +5,7 @@ Reconciliation only reads meanwhile: sending again, even under the same key, cou
 
 from __future__ import annotations
 
-from recovery.engine import children, finish, lineage
+from recovery.engine import children, compensating, finish, lineage
 from recovery.engine.changes import reason
 from recovery.engine.session import Session
 from runs import record
@@ -43,10 +43,12 @@ def settle(s: Session) -> str:
             prior=RunState.CANCELLING,
         )
         return "cancelling"
-    left = [
-        {"effect": str(e.pk), "describe": e.describe, "state": e.state, "stake": e.stake}
-        for e in Effect.objects.filter(run_id=s.id, state__in=[EffectState.SUCCEEDED, EffectState.PARTIAL])
-    ]
+    # "At once" leaves out what would be mended first; what stays is proposed all the same.
+    mending = "" if s.run["cancel_at_once"] else compensating.demanded(s)
+    if mending:
+        return mending
+    s.buffer.extend(compensating.proposed(s))
+    left = finish.what_stays(s)
     how = {**reason("cancelled", left=len(left)), "left": left}
     if living:
         how["children"] = lineage.named(living)

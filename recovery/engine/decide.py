@@ -67,7 +67,8 @@ def _settled(case: Case) -> Decision:
             or (one.claim == Claim.REJECTED and one.strength == Strength.PROVES)
             or (one.claim == Claim.NOT_FOUND and case.counts_as_negative(one))
         ]
-    elif snap.state == EffectState.DECLINED:
+    elif snap.state in (EffectState.DECLINED, EffectState.COMPENSATED):
+        # What was mended did happen, and may be gone by now: neither word contradicts it.
         against = []
     else:
         against = [one for one in heard if one.claim in (Claim.HAPPENED, Claim.IN_PART)]

@@ -93,7 +93,7 @@ def end(s: Session, transition: Finish | Fail) -> str:
 
 def _complete(s: Session, transition: Finish) -> str:
     """End as completed, if nothing of the run is in flight, accepted, unknown or disputed (invariants 4 and 7)."""
-    held = _held_by_open(s)
+    held = held_by_open(s)
     if held:
         return held
     how = reason(transition.reason or "finished", **transition.facts)
@@ -105,7 +105,7 @@ def _complete(s: Session, transition: Finish) -> str:
 
 def _fail(s: Session, transition: Fail) -> str:
     """End as failed, because a step said so."""
-    held = _held_by_open(s)
+    held = held_by_open(s)
     if held:
         return held
     close(
@@ -119,7 +119,7 @@ def _fail(s: Session, transition: Fail) -> str:
 
 def expire(s: Session) -> str:
     """The run's own deadline: nothing new is sent; it ends as expired once what was sent is settled."""
-    held = _held_by_open(s, EffectState.EXPIRED)
+    held = held_by_open(s, EffectState.EXPIRED)
     if held:
         return held
     if lineage.alive(s.id):
@@ -129,7 +129,7 @@ def expire(s: Session) -> str:
     return "expired"
 
 
-def quarantine(s: Session, why: Mapping[str, Any], *, evidence: str = "") -> str:
+def quarantine(s: Session, why: Mapping[str, Any], *, evidence: str = "", prior: RunState = RunState.RUNNING) -> str:
     """Take the run out of circulation with the evidence; a person looks at it. What was known is kept."""
     data = {**why, "evidence": evidence[-EVIDENCE_KEPT:]}
     # No step has heard it: it is still there when a person takes the run out.
@@ -160,6 +160,7 @@ def quarantine(s: Session, why: Mapping[str, Any], *, evidence: str = "") -> str
             "gate": [dict(why)],
         },
         checkpoint=False,
+        prior=prior,
     )
     return "quarantined"
 
@@ -189,7 +190,7 @@ def drop_unsent_of(run: UUID, into: EffectState, code: str) -> list[Change]:
     return changes
 
 
-def _held_by_open(s: Session, into: EffectState = EffectState.CANCELLED) -> str:
+def held_by_open(s: Session, into: EffectState = EffectState.CANCELLED) -> str:
     """End what is unsent; if something sent is still open, wait for it. Returns the wait, or an empty text."""
     found = Effect.objects.filter(run_id=s.id, state__in=EFFECT_OPEN).order_by("ordinal")
     if s.settling is not None and s.settling.state not in EFFECT_OPEN:
@@ -245,3 +246,11 @@ def ends(s: Session) -> list[dict[str, Any]]:
     rows = Effect.objects.filter(run_id=s.id).order_by("ordinal").values("id", "describe", "state")
     fresh = {s.settling.pk: s.settling.state} if s.settling is not None else {}
     return [{"effect": str(r["id"]), "describe": r["describe"], "state": fresh.get(r["id"], r["state"])} for r in rows]
+
+
+def what_stays(s: Session) -> list[dict[str, Any]]:
+    """What happened in the run and still stands, for the event that ends it."""
+    return [
+        {"effect": str(e.pk), "describe": e.describe, "state": e.state, "stake": e.stake}
+        for e in Effect.objects.filter(run_id=s.id, state__in=[EffectState.SUCCEEDED, EffectState.PARTIAL])
+    ]

@@ -16,6 +16,7 @@ from django.db import Error as DatabaseError
 from django.utils.translation import override
 
 from recovery.contract import EffectRequest, registry
+from recovery.contract.mending import MendingRequest
 from recovery.contract.runs import StepRun
 from recovery.traffic import degraded
 from runs.errors import KeyMismatch, RunsError
@@ -42,7 +43,7 @@ class ContractRaised(Exception):
 
 
 @contextmanager
-def _authors(operation: str) -> Iterator[None]:
+def authors(operation: str) -> Iterator[None]:
     """In here functions of a contract's author are called: what they raise is theirs, and is told as theirs."""
     try:
         yield
@@ -100,7 +101,7 @@ def build(
 
     Raises Undeclared, KeyInvalid, CanonicalError, and ContractRaised for what its author's functions raised.
     """
-    with _authors(request.contract.operation):
+    with authors(request.contract.operation):
         return _build(run, request, ordinal=ordinal, now=now, generation=generation)
 
 
@@ -137,6 +138,7 @@ def _build(run: Mapping[str, Any], request: EffectRequest, *, ordinal: int, now:
         "group_id": group_id(workspace, contract.escalate_to),
         "deadline": deadline,
         "state": EffectState.READY,
+        "mends_id": request.mends if isinstance(request, MendingRequest) else None,
     }
     return Intent(row, request)
 
@@ -151,7 +153,7 @@ def key_of(run: Mapping[str, Any], request: EffectRequest, now: datetime) -> str
         principal=run["principal"],
         goal=run["goal"],
     )
-    with _authors(request.contract.operation):
+    with authors(request.contract.operation):
         return request.key(seen)
 
 

@@ -54,6 +54,15 @@ class Child:
 
 
 @dataclass(slots=True)
+class Mending:
+    """A step that asked to mend: which effects (None: all), the step that hears of it, the plan once there is one."""
+
+    effects: list[UUID] | None
+    then: str | None
+    plan: UUID | None = None
+
+
+@dataclass(slots=True)
 class Computing:
     """A computation that the run waits for: its place among the run's, what was asked, who gets its output."""
 
@@ -98,6 +107,7 @@ class Memory:
     authority: dict[str, str] = field(default_factory=dict)
     unchecked: str = ""
     context: Any = None
+    mending: Mending | None = None
     computing: Computing | None = None
     calls: int = 0
 
@@ -145,6 +155,7 @@ def seal(
         "waiting": _waiting(memory.waiting),
         "ending": _ending(memory.ending),
         "child": memory.child and {"id": str(memory.child.id), "then": memory.child.then},
+        "mending": _mending(memory.mending),
         "computing": None if memory.computing is None else asdict(memory.computing),
         "calls": memory.calls,
         "done": memory.done,
@@ -202,6 +213,7 @@ def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
         config=content["versions"].get("config") or {},
         authority=content.get("authority") or {},
         unchecked=content.get("unchecked") or "",
+        mending=_mending_of(content.get("mending")),
         computing=Computing(**content["computing"]) if content.get("computing") else None,
         calls=content.get("calls", 0),
     )
@@ -227,6 +239,20 @@ def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
         "until": waiting.until.isoformat() if waiting.until else None,
         "event": waiting.event,
     }
+
+
+def _mending(mending: Mending | None) -> dict[str, Any] | None:
+    if mending is None:
+        return None
+    effects = None if mending.effects is None else [str(id) for id in mending.effects]
+    return {"effects": effects, "then": mending.then, "plan": contents.text(mending.plan)}
+
+
+def _mending_of(stored: Mapping[str, Any] | None) -> Mending | None:
+    if stored is None:
+        return None
+    effects = None if stored["effects"] is None else [UUID(id) for id in stored["effects"]]
+    return Mending(effects, stored["then"], UUID(stored["plan"]) if stored["plan"] else None)
 
 
 def _ending(ending: Finish | Fail | None) -> dict[str, Any] | None:

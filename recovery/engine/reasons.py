@@ -7,77 +7,53 @@ decision's facts and ``people`` (who may act, named by the screen). Tone and wor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final
 
 from django.utils.translation import gettext_lazy as _
 
-
-class Turn(StrEnum):
-    """Whose turn it is."""
-
-    RECOURSE = "recourse"
-    DEPENDENCY = "dependency"
-    PERSON = "person"
-    NOBODY = "nobody"
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """The four lines as lazily translated templates. ``expires``: the last line also tells the run's
-    deadline."""
-
-    turn: Turn
-    waiting_for: Any
-    ends_when: Any
-    who_can: Any
-    if_nobody_acts: Any
-    expires: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """The four lines in the active language."""
-
-    turn: Turn
-    waiting_for: str
-    ends_when: str
-    who_can: str
-    if_nobody_acts: str
-
-
-TIMES: Final = frozenset(
-    {"at", "deadline", "run_deadline", "next_check", "closed", "seen", "first", "second"}
-    | {"backup_at", "since", "until"}
+from recovery.engine.reason_lines import (
+    CHECKS_GO_ON as _CHECKS_GO_ON,
 )
-"""Facts that are times in ISO 8601; the screen shows them in the reader's zone."""
-
-_NOBODY_NEEDS: Final = _("Nobody needs to; Recourse does it.")
-_NOBODY_SPEEDS: Final = _("Nobody can make it faster.")
-_PEOPLE: Final = _("{people}")
-_ENDED: Final = _("Nothing.")
-_NOTHING_SENT: Final = _("Nothing is sent again.")
-_PROOF: Final = _("proof whether this happened at {dependency}: {what}")
-_SHOWN_OR_DECIDED: Final = _("{dependency} shows it, or a person decides")
-_CHECKS_GO_ON: Final = _("Nothing is sent again. Recourse checks at {at}.")
-_RUN_EXPIRES: Final = _("The run expires {run_deadline}.")
+from recovery.engine.reason_lines import (
+    NOBODY_NEEDS as _NOBODY_NEEDS,
+)
+from recovery.engine.reason_lines import (
+    NOBODY_SPEEDS as _NOBODY_SPEEDS,
+)
+from recovery.engine.reason_lines import (
+    NOTHING_SENT as _NOTHING_SENT,
+)
+from recovery.engine.reason_lines import (
+    PEOPLE as _PEOPLE,
+)
+from recovery.engine.reason_lines import (
+    PROOF as _PROOF,
+)
+from recovery.engine.reason_lines import (
+    RUN_EXPIRES as _RUN_EXPIRES,
+)
+from recovery.engine.reason_lines import (
+    SHOWN_OR_DECIDED as _SHOWN_OR_DECIDED,
+)
+from recovery.engine.reason_lines import (
+    TIMES,
+    Gate,
+    Reason,
+    Turn,
+)
+from recovery.engine.reason_lines import (
+    ended as _ended,
+)
+from recovery.engine.reason_lines import (
+    own as _own,
+)
+from recovery.engine.reason_lines import (
+    person as _person,
+)
+from recovery.engine.reasons_of_runs import RUNS
 
 _R, _D, _P, _N = Turn.RECOURSE, Turn.DEPENDENCY, Turn.PERSON, Turn.NOBODY
-
-
-def _own(waiting_for: Any, ends_when: Any, if_nobody_acts: Any, expires: bool = False) -> Reason:
-    return Reason(_R, waiting_for, ends_when, _NOBODY_NEEDS, if_nobody_acts, expires)
-
-
-def _person(waiting_for: Any, ends_when: Any, if_nobody_acts: Any, expires: bool = True) -> Reason:
-    return Reason(_P, waiting_for, ends_when, _PEOPLE, if_nobody_acts, expires)
-
-
-def _ended(says: Any) -> Reason:
-    return Reason(_N, _ENDED, says, _ENDED, _("Nothing happens."))
-
 
 REASONS: Final[dict[str, Reason]] = {
     # Before and at the send
@@ -273,111 +249,9 @@ REASONS: Final[dict[str, Reason]] = {
     "tries_used_up": _ended(_("Did not happen: nothing was taken in {tries} tries.")),
     "deadline_passed": _ended(_("Expired unsent.")),
     "cancelled_before_sending": _ended(_("Cancelled before sending.")),
-    # Runs: made by the reader from the run's own columns, or stored by advance
-    "not_started": _own(_("a worker to start it"), _("a worker takes it"), _("Recourse starts it."), True),
-    "running": _own(_("nothing; it is being worked on"), _("the step is done"), _("Recourse goes on."), True),
-    "timer": _own(_("a time"), _("it is {at}"), _("Recourse goes on at {at}."), True),
-    "computing": _own(
-        _("the answer of a computation"),
-        _("it is recorded"),
-        _("Recourse looks again when its limit is over."),
-    ),
-    "event": Reason(
-        _D,
-        _("the event {event}"),
-        _("{event} arrives"),
-        _("Whoever sends the event."),
-        _("Nothing happens."),
-        True,
-    ),
-    "child": _own(
-        _("the run it started: {title}"),
-        _("that run ends"),
-        _("It goes on with how that run ended."),
-        True,
-    ),
-    "child_stands": _person(
-        _("the run it started, which stands still: {title}"),
-        _("a person looks after that run, and it ends"),
-        _("Nothing happens."),
-    ),
-    "pausing": _own(
-        _("what is in flight to settle; then it is paused"),
-        _("nothing of it is in flight"),
-        _("It stays paused until a person lets it go on."),
-        True,
-    ),
-    "paused": _person(
-        _("a person to let it go on"),
-        _("a person lets it go on, or cancels it"),
-        _("Nothing is sent."),
-    ),
-    "quarantined": _person(
-        _("a person to look at what stopped it"),
-        _("a person takes it out of quarantine or cancels it"),
-        _("Nothing happens."),
-        False,
-    ),
-    "checks_ask": _person(
-        _("an answer whether it goes on; the nine checks found something"),
-        _("a person lets it go on, or does not"),
-        _("Nothing is sent."),
-    ),
-    "record_restored": _person(
-        _("two people to let things be sent again; the record was restored from a backup of {backup_at}"),
-        _("one person asks, once what had happened was read, and another one lets it"),
-        _("Nothing is sent."),
-        False,
-    ),
-    "after_restore": _own(
-        _("word whether this was sent between {since} and {until}, which the restored record does not know"),
-        _("it is found, or not found twice"),
-        _("Recourse looks again."),
-        True,
-    ),
-    "recovered": _ended(_("It had happened before the record was restored; found {since}.")),
-    "released": _own(
-        _("the checks; {by} took it out of quarantine"),
-        _("the checks pass"),
-        _("Recourse makes the checks and goes on."),
-        True,
-    ),
-    "class_asks": _person(
-        _("an answer whether it goes on; {operation} ended as {failure}"),
-        _("a person lets it go on, or does not"),
-        _("Nothing is sent."),
-    ),
-    "authority_silent": _own(
-        _("{dependencies} to say whether earlier results are still valid"),
-        _("it answers"),
-        _("Recourse asks again at {at}."),
-        True,
-    ),
-    "unknown_run_type": _own(
-        _("a worker that knows {type} version {version}"),
-        _("such a worker starts"),
-        _("Recourse looks again each minute."),
-        True,
-    ),
-    "from_future": _own(
-        _("a newer worker; this was written by a newer version"),
-        _("such a worker starts"),
-        _("Recourse looks again each minute."),
-        True,
-    ),
-    "undecryptable": _own(
-        _("the sealing key {key}, which opens its checkpoint"),
-        _("the key is in RECOURSE_SEAL_KEYS again"),
-        _("Recourse looks again each minute. Nothing is lost while the key exists."),
-        True,
-    ),
-    "archive_away": _own(
-        _("the archive, which holds its checkpoint"),
-        _("the archive answers"),
-        _("Recourse looks again each minute."),
-        True,
-    ),
+    **RUNS,
 }
+"""Every code, with its four lines."""
 
 OF_RUNS: Final = frozenset(
     {

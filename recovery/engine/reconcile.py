@@ -17,7 +17,7 @@ from django.db import connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract, registry
-from recovery.engine import approvals, dispatch, endings, missing, reading, snapshots
+from recovery.engine import approvals, dispatch, endings, missing, plans, reading, snapshots
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Decision, Snapshot, Verb
 from recovery.traffic import admission, lanes
@@ -65,7 +65,7 @@ def reconcile(effect_id: UUID) -> str:
         return dispatch.dispatch(effect.pk)
     if effect.state == EffectState.AWAITING_APPROVAL:
         return _awaiting(effect, contract, decision, now)
-    return _carry_out(effect, contract, decision, now)
+    return _carry_out(effect, contract, run, decision, now)
 
 
 def _before_the_drain(effect: Effect, contract: EffectContract, snap: Snapshot, at: Standing) -> bool:
@@ -93,6 +93,17 @@ def check(effect_id: UUID, *, actor: UUID, act: Act) -> tuple[dict[str, Any], Co
     return row, done
 
 
+def look(effect: Effect, contract: EffectContract) -> dict[str, Any]:
+    """Ask the dependency about an effect that has happened; the answer is kept, and a contradiction disputes it.
+
+    Reads only. Returns the evidence row. Its contract must have a readback.
+    """
+    run = snapshots.run_of(effect)
+    snap = snapshots.take(effect, contract, run, clock.now())
+    row, _, _ = _ask(effect, contract, run, snap)
+    return row
+
+
 def lose(attempt_id: UUID) -> str:
     """An attempt past its limit, or whose sender died, is lost: its effect is unknown (or known not sent)."""
     attempt = Attempt.objects.select_related("effect").get(pk=attempt_id)
@@ -113,7 +124,7 @@ def _lost(effect: Effect, contract: EffectContract, run: Mapping[str, Any], now:
     if not live:
         # Its end was recorded and the effect's was not: cannot happen in one commit, so look at it as it stands.
         decision = decide(snap, contract, now)
-        return _carry_out(effect, contract, decision, now)
+        return _carry_out(effect, contract, run, decision, now)
     last = live[-1]
     unsent = contract.claims_before_send and last.state == AttemptState.COMMITTED
     state = AttemptState.NOT_SENT if unsent else AttemptState.LOST
@@ -177,7 +188,8 @@ def _ask(
     )
     failpoints.hit("reconcile.before_commit")
     facts = {"evidence": str(row["id"]), "claim": row["claim"], "state": ended.effect.state}
-    commit = Commit(effect.workspace_id, effect.run_id, [ended.entry], actor=actor, act=act, facts=facts)
+    entries = [ended.entry, *plans.late(str(run["state"]), ended.effect, now)]
+    commit = Commit(effect.workspace_id, effect.run_id, entries, actor=actor, act=act, facts=facts)
     try:
         done = record.commit(commit)
     except (LostRace, StaleVersion, IllegalMove):
@@ -227,12 +239,15 @@ def _awaiting(effect: Effect, contract: EffectContract, decision: Decision, now:
     return ended.effect.state if _commit(effect, [ended.entry]) else "another was first"
 
 
-def _carry_out(effect: Effect, contract: EffectContract, decision: Decision, now: datetime) -> str:
+def _carry_out(
+    effect: Effect, contract: EffectContract, run: Mapping[str, Any], decision: Decision, now: datetime
+) -> str:
     """Record a decision that needs no call. The same decision as last time only moves the next look."""
     # Only what was never sent has a request for signatures that is still open.
     before = approvals.revoke(effect) if decision.verb == Verb.SETTLE and not effect.attempts else []
     ended = endings.conclude(effect, decision, contract, now=now, before=before, version=effect.version)
-    return ended.effect.state if _commit(effect, [ended.entry]) else "another was first"
+    late = plans.late(str(run["state"]), ended.effect, now)
+    return ended.effect.state if _commit(effect, [ended.entry, *late]) else "another was first"
 
 
 def _commit(effect: Effect, entries: list[Entry]) -> bool:

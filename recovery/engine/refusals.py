@@ -127,3 +127,21 @@ class NoWay(RunsError):
 
     code = "no_way"
     status = 422
+
+
+class PlanAtWork(RunsError):
+    """The plan is at work, or it is over: nothing of it can be changed now."""
+
+    code = "plan_at_work"
+
+
+class NothingToMend(RunsError):
+    """Nothing happened in the run that could be mended."""
+
+    code = "nothing_to_mend"
+
+
+class RunGoesOn(RunsError):
+    """The run goes on; what it does is mended when it has ended, or by cancelling it."""
+
+    code = "run_goes_on"

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import connections
 
 from recovery import failpoints
-from recovery.contract import Compute, Perform, Start, Transition, Wait
+from recovery.contract import Compensate, Compute, Perform, Start, Transition, Wait
 from recovery.contract.errors import UnknownSignal, UnknownStep
 from recovery.contract.runs import RunType, StepRun
 from recovery.engine.memory import Memory
@@ -154,6 +154,8 @@ def _require_declared(run_type: RunType, transition: Transition) -> None:
         signals = [transition.event] if transition.event is not None else []
     elif isinstance(transition, Start):
         named = [transition.then]
+    elif isinstance(transition, Compensate):
+        named = [] if transition.then is None else [transition.then]
     for step in named:
         if step not in run_type.steps:
             raise UnknownStep(f"{run_type.name} v{run_type.version} has no step {step!r}", step=step)

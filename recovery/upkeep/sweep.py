@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from recovery import bells
-from recovery.engine import approvals, lineage, workers
+from recovery.engine import approvals, lineage, mending_runs, workers
 from recovery.traffic import breaker, drains, feeding
 from recovery.upkeep import notify, restore
 from runs import clock, record
@@ -50,6 +50,7 @@ RING_AGAIN = {
     "notify": 30.0,
     "ask": 3.0,
     "recover": 6.0,
+    "mend": 5.0,
 }
 """Seconds before the same row is rung again."""
 
@@ -96,6 +97,7 @@ class Sweep:
             "checks": lambda: self._to_check(now),
             "links": lambda: self._links(now),
             "children": lambda: lineage.wake_parents(now, PAGE),
+            "plans": self._plans,
             "expired": lambda: approvals.expire_due(now, PAGE),
             "quorums": lambda: self._quorums(now),
             "calls": lambda: self._calls(now),
@@ -168,6 +170,10 @@ class Sweep:
     def _to_check(self, now: datetime) -> int:
         due = Effect.objects.filter(next_check_at__lte=now).order_by("next_check_at")
         return self._ring_all("reconcile", due.values_list("pk"))
+
+    def _plans(self) -> int:
+        """Compensation plans whose run is missing or over, or whose effects are not shown as they are."""
+        return sum(self._ring("mend", str(plan)) for plan in mending_runs.due(PAGE))
 
     def _calls(self, now: datetime) -> int:
         due = Call.objects.filter(state=CallState.READY, not_before__lte=now).order_by("not_before")

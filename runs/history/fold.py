@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from runs.models import Approval, Attempt, Call, Callback, Effect, Event, Review, Run, Signature, Verdict
+from runs.models import Approval, Attempt, Call, Callback, Effect, Event, Plan, Review, Run, Signature, Verdict
 
 _PROJECTIONS = {
     "effect": (Effect, "run_id"),
@@ -14,6 +14,7 @@ _PROJECTIONS = {
     "signature": (Signature, "approval__run_id"),
     "verdict": (Verdict, "run_id"),
     "review": (Review, "run_id"),
+    "plan": (Plan, "run_id"),
     "callback": (Callback, "run_id"),
     "call": (Call, "run_id"),
 }

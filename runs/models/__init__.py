@@ -8,6 +8,7 @@ from runs.models.effect import Attempt, Effect, EffectLink, Evidence, Verdict
 from runs.models.epoch import Epoch, Recovered, Restore
 from runs.models.event import Action, Event
 from runs.models.message import Callback, Channel, Notice, NoticeTarget
+from runs.models.plan import Plan
 from runs.models.review import Review, Severity
 from runs.models.run import Checkpoint, Run, Signal
 from runs.models.workspace import (
@@ -49,6 +50,7 @@ __all__ = [
     "Person",
     "Recovered",
     "Restore",
+    "Plan",
     "Review",
     "Run",
     "Severity",

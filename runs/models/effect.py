@@ -30,6 +30,7 @@ class Effect(RunRow):
 
     ``body`` is the text of the bytes that the port sends; ``sent_key`` is the key as the other side sees it.
     ``decision`` is the last Decision of the engine, ``reason`` why it is in its state: both code plus facts.
+    ``mends``: the settled effect, of another run, that this one compensates.
     """
 
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="effects", db_constraint=False, db_index=False)
@@ -66,6 +67,14 @@ class Effect(RunRow):
     result = models.JSONField(null=True)
     reason = models.JSONField(null=True)
     decision = models.JSONField(null=True)
+    mends = models.ForeignKey(
+        "runs.Effect",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="mended_by",
+        db_constraint=False,
+        db_index=False,
+    )
     requested_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)
 
@@ -83,6 +92,12 @@ class Effect(RunRow):
             SameWorkspace(field="run", name="effect_run_same_workspace"),
             SameWorkspace(field="dependency", name="effect_dependency_same_workspace"),
             SameWorkspace(field="group", name="effect_group_same_workspace"),
+            SameWorkspace(field="mends", name="effect_mends_same_workspace"),
+            # a compensation happens at most once (invariant 16): the next generation exists only after the one before
+            # is known not to have happened, like that of any key
+            models.UniqueConstraint(
+                fields=["mends", "generation"], name="effect_mended_once", condition=Q(mends__isnull=False)
+            ),
         ]
         indexes: ClassVar = [
             # upkeep/sweep.py: what to send, what to look at again

@@ -187,7 +187,7 @@ BEGIN
         v_owner := (p->'lease'->>'worker')::uuid;
         v_wake := NULL;
         v_run := jsonb_build_object('token', v_token, 'tries', v_tries + 1, 'lease_owner', v_owner, 'wake_at', NULL);
-        IF v_state NOT IN ('cancelling', 'pausing', 'paused') THEN
+        IF v_state NOT IN ('cancelling', 'pausing', 'paused', 'compensating') THEN
             v_state := 'running';
             v_waits := '';
             v_run := v_run || '{"state": "running", "waiting_on": ""}';

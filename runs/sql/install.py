@@ -21,9 +21,10 @@ STATEFUL = {"effect", "attempt", "approval", "signature", "verdict", "review"} |
     "breaker",
     "drain",
     "restore",
+    "plan",
 }
 VERSIONED = {"effect"}
-OF_RUN = {"call", "effect", "attempt", "approval", "verdict", "review", "signal"}
+OF_RUN = {"call", "effect", "attempt", "approval", "verdict", "review", "signal", "plan"}
 TABLES = {
     "effect": "Effect",
     "attempt": "Attempt",
@@ -37,6 +38,7 @@ TABLES = {
     "breaker": "Capacity",
     "dependency": "Dependency",
     "drain": "Drain",
+    "plan": "Plan",
     "callback": "Callback",
     "call": "Call",
     "restore": "Restore",
@@ -49,7 +51,7 @@ SHARED = "EXISTS (SELECT 1 FROM runs_dependency d WHERE d.workspace_id = v_ws AN
 
 SENDS = {"attempt", "call"}
 """Rows that are committed before bytes leave: while a restore holds their workspace none is."""
-NEVER_CHANGES = {"id", "workspace_id", "run_id", "effect_id", "approval_id"}
+NEVER_CHANGES = {"id", "workspace_id", "run_id", "effect_id", "approval_id", "mends_id"}
 
 _LEGAL_NEW = """WHERE EXISTS (SELECT 1 FROM runs_transition x
                                   WHERE x.thing = '{{thing}}' AND x.source = '' AND x.target = v_set->>'state')
@@ -153,7 +155,8 @@ def function_sql() -> str:
     run_columns = [c for c in _columns(all_apps.get_model("runs", "Run")) if c not in NEVER_CHANGES]
     text = (HERE / "commit.sql").read_text()
     text = text.replace("{{branches}}", "".join(_branch(t, m) for t, m in found.items()).rstrip())
-    still_open = ", ".join(f"'{state}'" for state in sorted(states.EFFECT_OPEN))
+    # What is only planned is waited for by nobody: its run asks for it when its turn comes.
+    still_open = ", ".join(f"'{state}'" for state in sorted(states.EFFECT_OPEN - {states.EffectState.PLANNED}))
     text = text.replace("{{effect_open}}", still_open)
     blocking = ", ".join(f"'{state}'" for state in sorted(states.EFFECT_BLOCKS_END))
     text = text.replace("{{effect_blocks_end}}", blocking)

@@ -13,15 +13,17 @@ from tests.recovery.stage import act
 
 TRIES = 3
 
+CONTRACTS = "tests.recovery.engine.contracts"
+
 
 def test_it_is_quarantined_after_three_workers_and_the_others_go_on(w: World, forks: Workers) -> None:
     """Safety: no fourth worker dies. Liveness: the runs behind it complete, each effect once."""
     poison = w.accept("test.broken", mode="kills")
     orders = [scenes.accept(w, "orders.cancel", {**scenes.order("payments"), "charge": f"ch_{n}"}) for n in range(3)]
-    died = sum(forks.kill(contracts=True) for _ in range(TRIES))
+    died = sum(forks.kill(contracts=CONTRACTS) for _ in range(TRIES))
     assert died == TRIES
     assert w.run(poison).tries == TRIES
-    assert forks.wait(forks.start(contracts=True)) == {"code": 0}, "the fourth worker lives"
+    assert forks.wait(forks.start(contracts=CONTRACTS)) == {"code": 0}, "the fourth worker lives"
     row = w.run(poison)
     assert (row.state, row.gate) == (RunState.QUARANTINED, [{"code": "no_progress", "facts": {"tries": TRIES}}])
     assert (row.lease_owner, w.reviews(poison)) == (None, [ReviewKind.QUARANTINED])
@@ -35,12 +37,12 @@ def test_released_without_a_cure_it_kills_three_more_and_no_fourth(w: World, for
     """A person's word gives it three new tries, not an endless loop."""
     poison = w.accept("test.broken", mode="kills")
     for _ in range(TRIES):
-        assert forks.kill(contracts=True)
-    assert forks.wait(forks.start(contracts=True)) == {"code": 0}
+        assert forks.kill(contracts=CONTRACTS)
+    assert forks.wait(forks.start(contracts=CONTRACTS)) == {"code": 0}
     version = w.run(poison).version
     quarantine.release(poison, actor=w.s.oncall_g, act=act("release"), reason="try again", version=version)
     died = 0
-    while forks.kill(contracts=True):
+    while forks.kill(contracts=CONTRACTS):
         died += 1
         assert died <= TRIES
     assert died == TRIES

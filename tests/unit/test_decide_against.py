@@ -54,6 +54,13 @@ class TestContradiction:
         got = decide(snap(state, lost(), seen=seen, settled_at=at(100)), keyed(), at(201))
         assert got.becomes == E.DISPUTED
 
+    @pytest.mark.parametrize("claim", [HAPPENED, Claim.NOT_FOUND, Claim.IN_PART])
+    def test_what_was_mended_may_be_seen_or_not(self, claim: Claim) -> None:
+        """It did happen, and mending it may have made it vanish: neither word contradicts that (invariant 16)."""
+        seen = [evidence(200, claim), evidence(300, claim)]
+        got = decide(snap(E.COMPENSATED, lost(), seen=seen, settled_at=at(100)), keyed(), at(301))
+        assert (got.verb, got.becomes) == (Verb.WAIT, None)
+
     def test_old_evidence_does_not_reopen_what_a_person_decided(self) -> None:
         """Only what came after the settling counts against it."""
         seen = [proof(80, kind=EvidenceKind.CALLBACK)]

@@ -17,6 +17,7 @@ from recovery.engine.approvals.asking import (
     review_of,
     supersede,
 )
+from recovery.engine.approvals.beforehand import signed_beforehand
 from recovery.engine.approvals.clocks import expire_due, reevaluate
 from recovery.engine.approvals.quorum import Rule, rule_of
 from recovery.engine.approvals.sending import (
@@ -49,6 +50,7 @@ __all__ = [
     "review_of",
     "revoke",
     "rule_of",
+    "signed_beforehand",
     "still_good",
     "supersede",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from recovery.contract import registry
 from recovery.engine.approvals.asking import OPEN, bytes_differ, current_epoch, review_of
+from recovery.engine.approvals.beforehand import signed_beforehand
 from recovery.engine.approvals.quorum import rule_of, standing
 from recovery.engine.changes import is_high, open_review, reason
 from recovery.engine.endings import told_of
@@ -43,6 +44,8 @@ def check_before_send(effect: Effect, now: datetime) -> Approval | Refused | Non
         return None
     approval = _of(effect)
     if approval is None:
+        if effect.mends_id is not None and signed_beforehand(Effect.objects.get(pk=effect.mends_id)):
+            return None
         # An amended effect may have fallen below the limit of the rule; then there is no request of its
         # revision.
         return Refused("approval_missing") if contract.load(effect.params).signatures() else None

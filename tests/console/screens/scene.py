@@ -19,7 +19,7 @@ from django.test import Client
 from console.management.commands import demo_people
 from recovery import bells
 from recovery.actions import runs as actions
-from recovery.engine import advance, dispatch, intents, reconcile, workers
+from recovery.engine import advance, dispatch, intents, mending_runs, reconcile, workers
 from recovery.sandbox.server import Sandbox
 from recovery.upkeep.sweep import Sweep
 from runs import clock
@@ -151,6 +151,7 @@ _ANSWERS = {
     "dispatch": lambda effect: dispatch.dispatch(UUID(effect)),
     "reconcile": lambda effect: reconcile.reconcile(UUID(effect)),
     "lose": lambda attempt: reconcile.lose(UUID(attempt)),
+    "mend": lambda plan: mending_runs.mend(UUID(plan)),
 }
 
 

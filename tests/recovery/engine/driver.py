@@ -12,6 +12,7 @@ from django.db import connection
 from recovery.engine.advance import advance
 from recovery.engine.computing import ask
 from recovery.engine.dispatch import dispatch
+from recovery.engine.mending_runs import mend
 from recovery.engine.reconcile import lose, reconcile
 from recovery.upkeep.notify import deliver
 from recovery.upkeep.recover import carry_on
@@ -27,6 +28,7 @@ TASKS: dict[str, Any] = {
     "lose": lose,
     "notify": deliver,
     "ask": ask,
+    "mend": mend,
     "recover": carry_on,
 }
 """What the sweep rings for, done at once."""
