@@ -20,7 +20,7 @@ from recovery.engine.decide import decide
 from recovery.engine.snapshot import Snapshot, Verb
 from recovery.traffic import admission, lanes
 from recovery.traffic.admission import Standing, standing_of
-from recovery.traffic.lanes import Lane
+from recovery.traffic.lanes import Lane, Turn
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NoPermit, StaleVersion
 from runs.models import Approval, Effect
@@ -51,9 +51,9 @@ def dispatch(effect_id: UUID) -> str:
         return _dispatch(effect, at, None)
     if not lane.enter(effect_id):
         return "behind others"
-    word, next_one = _in_lane(lane, effect)
+    word, next_one = _in_lane(lane, effect_id)
     while next_one is not None:
-        word, next_one = _in_lane(lane, _read(next_one))
+        word, next_one = _in_lane(lane, next_one)
     return word
 
 
@@ -61,12 +61,17 @@ def _read(effect_id: UUID) -> Effect:
     return Effect.objects.select_related("dependency__capacity").get(pk=effect_id)
 
 
-def _in_lane(lane: Lane, effect: Effect) -> tuple[str, UUID | None]:
+def _in_lane(lane: Lane, effect_id: UUID) -> tuple[str, UUID | None]:
+    connection.close()  # whoever waits for a turn holds none
+    turn = lane.turn()
     try:
-        word = _dispatch(effect, standing_of(effect.dependency), lane)
+        effect = _read(effect_id)
+        word = _dispatch(effect, standing_of(effect.dependency), lane, turn)
     except BaseException:
         lane.give_up()
         raise
+    finally:
+        turn.over()
     return word, lane.leave()
 
 
@@ -77,7 +82,7 @@ def lane_of(at: Standing) -> Lane | None:
     return lanes.lane(at.dependency.pk, at.capacity.pk, at.pace, admission.pace(at.capacity.rate))
 
 
-def _dispatch(effect: Effect, at: Standing, lane: Lane | None) -> str:
+def _dispatch(effect: Effect, at: Standing, lane: Lane | None, turn: Turn | None = None) -> str:
     if effect.state != EffectState.READY:
         return effect.state
     contract = missing.contract_of(effect)
@@ -102,7 +107,7 @@ def _dispatch(effect: Effect, at: Standing, lane: Lane | None) -> str:
             return _quietly(Commit(effect.workspace_id, effect.run_id, entries), "held back")
         if isinstance(checked, Approval):
             consume = approvals.consume(checked)
-    return send(effect, contract, run, snap, consume=consume, lane=lane)
+    return send(effect, contract, run, snap, consume=consume, lane=lane, turn=turn)
 
 
 def send(
@@ -113,11 +118,12 @@ def send(
     *,
     consume: list[Change],
     lane: Lane | None = None,
+    turn: Turn | None = None,
 ) -> str:
     """Claim, send, record: for an effect that is ready, or unknown and sent again with the same key.
 
     ``snap``: what was decided on; ``consume``: the changes that use its signatures up; ``lane``: where its dependency
-    is paced.
+    is paced; ``turn``: the caller's turn in it, given up once the attempt is committed.
     """
     me = workers.me("dispatch")
     n = effect.attempts + 1
@@ -150,7 +156,7 @@ def send(
     failpoints.hit("dispatch.before_claim")
     try:
         admit = Admission(ahead=admission.AHEAD, budget=contract.retry.budget)
-        done = _claim(Commit(effect.workspace_id, effect.run_id, [entry], admission=admit), lane)
+        done = _claim(Commit(effect.workspace_id, effect.run_id, [entry], admission=admit), lane, turn)
     except NoPermit as error:
         why = error.facts.get("why")
         return "no permit" if why == "permits" else f"no permit: {why}"
@@ -198,16 +204,18 @@ def send(
     return ended.effect.state
 
 
-def _claim(commit: Commit, lane: Lane | None) -> Committed:
-    """Commit an attempt. In a lane one thread at a time asks for a moment, and waits until it may have one.
+def _claim(commit: Commit, lane: Lane | None, turn: Turn | None) -> Committed:
+    """Commit an attempt. In a lane few threads ask for a moment at once, and wait until they may have one.
 
     Raises NoPermit when that is too far away, or when it is not the pace that stops it.
     """
     if lane is None:
         return record.commit(commit)
-    connection.close()  # whoever waits for its turn holds none: who has it needs one
-    with lane.turn:
-        until = time.monotonic() + admission.AHEAD
+    if turn is None:
+        connection.close()
+        turn = lane.turn()
+    until = time.monotonic() + admission.AHEAD
+    try:
         while True:
             try:
                 return record.commit(commit)
@@ -217,6 +225,8 @@ def _claim(commit: Commit, lane: Lane | None) -> Committed:
                     raise
             connection.close()  # none is held while waiting
             time.sleep(max(float(wait) - lane.gap, 0.001))
+    finally:
+        turn.over()
 
 
 def _not_now(effect: Effect, contract: EffectContract, decision: Any, now: Any) -> str:

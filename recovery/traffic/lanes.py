@@ -20,6 +20,9 @@ AHEAD_OF_TIME: Final = 0.5
 MOST_THREADS: Final = 32
 """Threads of a process that wait for one dependency; half of the senders."""
 
+TURNS: Final = 2
+"""Threads of a lane that read and claim at once: one waits for the record while the other thinks."""
+
 MOST_WAITING: Final = 1_000
 """Effects remembered behind them; the sweep rings the others again."""
 
@@ -39,12 +42,26 @@ class Road:
         time.sleep(max(at - time.monotonic(), 0))
 
 
+class Turn:
+    """The right to read, decide and claim in a lane: few at once, so that those who wait hold no connection."""
+
+    def __init__(self, turns: threading.Semaphore) -> None:
+        turns.acquire()
+        self._turns: threading.Semaphore | None = turns
+
+    def over(self) -> None:
+        """Let the next one; a second time changes nothing."""
+        turns, self._turns = self._turns, None
+        if turns is not None:
+            turns.release()
+
+
 class Lane:
     """What this process sends to one dependency: at most ``limit`` threads at once, the others' effects queue."""
 
     def __init__(self, road: Road) -> None:
         self.road = road
-        self.turn = threading.Lock()
+        self._turns = threading.Semaphore(TURNS)
         self.gap = 0.0
         self.limit = 1
         self._lock = threading.Lock()
@@ -72,6 +89,10 @@ class Lane:
                 return effect
             self._active -= 1
             return None
+
+    def turn(self) -> Turn:
+        """Wait until this thread may read, decide and claim; hold no connection meanwhile."""
+        return Turn(self._turns)
 
     def give_up(self) -> None:
         """The thread goes home in any case: what it did broke."""

@@ -143,7 +143,7 @@ BEGIN
     v_bad := CASE
         WHEN v_state = 'lost' OR v_kind IN ('transient', 'overloaded') THEN true
         WHEN v_state = 'not_sent' THEN
-            CASE WHEN v_code IN ('connect_failed', 'connect_timeout', 'no_free_connection') THEN true END
+            CASE WHEN v_code IN ('connect_failed', 'connect_timeout') THEN true END
         WHEN v_kind = 'unknown' THEN true
         WHEN v_kind IS NOT NULL THEN false END;
     UPDATE runs_capacity k SET in_flight = greatest(k.in_flight - 1, 0),

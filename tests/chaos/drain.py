@@ -78,11 +78,14 @@ def run(stack: Stack, *, effects: int, rate: float, expire: int, restart: bool) 
     going = time.monotonic()
     drains.go_ahead(drain, reason="the canary went well", **traffic.act())
     if restart:
-        _until("the middle", lambda: _left(Effect, backlog, ["ready"]) < effects / 2, 300)
+        over = ("drained", "held", "stopped")
+        half = lambda: _left(Effect, backlog, ["ready"]) < effects / 2 or _state(Drain, drain) in over  # noqa: E731
+        _until("the middle", half, 900)
+        print(f"in the middle the drain is {_state(Drain, drain)}", flush=True)
         with control.held(stack.data, "postgres"):
             time.sleep(1)
         print(f"PostgreSQL was restarted {time.monotonic() - going:.0f} s after the go-ahead", flush=True)
-    _until("the end", lambda: _state(Drain, drain) in ("drained", "held", "stopped"), 900)
+    _until("the end", lambda: _state(Drain, drain) in ("drained", "held", "stopped"), 1800)
     took = time.monotonic() - going
     fresh.stopping.set()
     fresh.join(timeout=30)
