@@ -10,7 +10,7 @@ import pytest
 from recovery import failpoints
 from recovery.actions import runs as actions
 from recovery.engine import workers
-from runs import access, clock, errors, record
+from runs import access, clock, epochs, errors, record
 from runs.models import Effect, Epoch, Evidence, Run, WorkspaceUserPermission
 from runs.record import Commit, Entry
 from runs.states import EventKind, ReviewKind, RunState, Strength, WaitingOn
@@ -71,7 +71,9 @@ def test_another_epoch_checks_first(w: World) -> None:
     """Fault 39: after a restore tokens begin above all that were given out."""
     run = half_done(w)
     before = w.run(run).token
-    Epoch.objects.create(id=7, system_identifier="other", timeline=2, began_at=clock.now())
+    known = epochs.current()
+    same = {"system_identifier": known.system_identifier, "timeline": known.timeline}
+    Epoch.objects.create(id=7, began_at=clock.now(), **same)
     with w.as_worker(workers.Me(w.me.id, "advance", 7)):
         w.drive()
     row = w.run(run)

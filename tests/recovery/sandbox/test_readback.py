@@ -57,3 +57,18 @@ def test_a_page_is_bounded_and_says_so(sandbox: Sandbox, wire: Any) -> None:
         wire.post("cards-eu")
     answer = wire.get("/cards-eu/v1/refunds?charge=ch_3QK9").json
     assert (len(answer["data"]), answer["has_more"]) == (100, True)
+
+
+def test_what_was_made_since_is_listed_by_prefix_in_pages(wire: Any) -> None:
+    early = wire.post("payments", "refund:0").json
+    since = datetime.now(UTC).isoformat().replace("+", "%2B")
+    for n in range(101):
+        wire.post("payments", f"refund:{n + 1}", charge=f"ch_{n}")
+    wire.post("payments", "other:1", charge="ch_other")
+    address = f"/payments/v1/refunds?prefix=refund:&since={since}"
+    first = wire.get(address).json
+    assert len(first["data"]) == 100 and early not in first["data"]
+    last = wire.get(f"{address}&after={first['next']}").json
+    assert ([item["reference"] for item in last["data"]], last["next"]) == (["refund:101"], None)
+    assert wire.get("/payments/v1/refunds?prefix=refund:&since=then").json["error"]["code"] == "bad_parameter"
+    assert wire.get("/cards-eu/v1/refunds?prefix=refund:").json["error"]["code"] == "unknown_parameter"
