@@ -37,7 +37,7 @@ format: test-packages  ## put the code into shape
 bench: bench-packages  ## figures beside peers
 	@exec $(PY) -m tests.bench $(ARGS)
 
-chaos: test-packages  ## break the live stack on purpose; ARGS="kills --times 50", "outage --seconds 10" or "restore --seconds 20"
+chaos: test-packages  ## break the live stack on purpose; ARGS="kills --times 50", "outage --seconds 10", "storm --seconds 600 --seed 7"
 	@exec $(PY) -m tests.chaos $(ARGS)
 
 # Hashes are those of the published files: what this machine's pip adds from elsewhere is left out.

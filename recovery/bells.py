@@ -8,6 +8,7 @@ from typing import Any
 
 from kombu.exceptions import OperationalError
 
+from recovery import failpoints
 from runs.doorbells import Ring
 
 log = logging.getLogger("recourse.bells")
@@ -80,7 +81,9 @@ def _publish(task: Any, *args: str) -> bool:
     if time.monotonic() < _quiet_until:
         return False
     try:
+        failpoints.hit("bell.before_publish")
         task.apply_async(args=args, retry=False)
+        failpoints.hit("bell.after_publish")
     except (OperationalError, OSError) as error:
         _quiet_until = time.monotonic() + QUIET_AFTER_FAILURE
         log.warning("the broker does not answer (%s); the sweep rings instead", error)

@@ -153,6 +153,7 @@ _RACES = {
     "approval_revision_once": "approval",
     "effect_mended_once": "compensation",
     "plan_one_open": "plan",
+    "drill_one_running": "drill",
     "callback_once": "callback",
     "call_once": "call",
     "call_one_live": "call",

@@ -378,6 +378,7 @@ TRANSITIONS: Final[dict[str, frozenset[tuple[str, str]]]] = {
         _from({START}, CallbackState.MATCHED, CallbackState.ASIDE)
         | _from({CallbackState.ASIDE}, CallbackState.DISMISSED)
     ),
+    "drill": frozenset(_from({START}, "running") | _from({"running"}, DrillState.PASSED, DrillState.FAILED)),
 }
 """Legal moves of each thing. An ended run has no way out (invariant 5); unknown and disputed have no way that
 a clock could take: every target of theirs is entered with evidence (invariant 4)."""

@@ -35,8 +35,8 @@ def is_held(layout: Layout, part: str) -> bool:
 
 
 def release_all(layout: Layout) -> None:
-    """Forget holds that a killed drill left behind; at the start of the stack."""
-    for path in layout.run.glob("hold-*"):
+    """Forget what a killed drill left behind, holds and armed failpoints; at the start of the stack."""
+    for path in (*layout.run.glob("hold-*"), *layout.drills.glob("*")):
         path.unlink()
 
 

@@ -40,6 +40,8 @@ def build(services: Services, *, address: str, sandbox: str) -> dict[str, str]:
         "RECOURSE_SEAL_KEYS": services.secrets.seal_keys,
         "RECOURSE_ADDRESS": address,
         "RECOURSE_SANDBOX_URL": sandbox,
+        # Where a drill lays what a worker is to do at a failpoint. Only this stack sets it.
+        "RECOURSE_DRILLS": str(services.layout.drills),
         # Served on the loopback address without TLS; cookies could not be `Secure` there in every browser.
         "RECOURSE_PLAIN_HTTP": "1",
         "PYTHONUNBUFFERED": "1",

@@ -38,6 +38,11 @@ class Layout:
         return self.data / "run"
 
     @property
+    def drills(self) -> Path:
+        """What a drill has laid at failpoints of live processes."""
+        return self.run / "drills"
+
+    @property
     def log(self) -> Path:
         return self.data / "log"
 

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from recovery import failpoints
 from runs import access, clock, record
 from runs.checkpoints import tokens
 from runs.errors import (
@@ -118,6 +119,7 @@ def carry_out(
             if reason is not None and not reason.strip():
                 raise ReasonNeeded
             planned = plan(Locked(run, clock.now()))
+            failpoints.hit("act.before_write")
             done = record.commit(
                 Commit(
                     subject.workspace,
@@ -132,10 +134,12 @@ def carry_out(
             )
             if planned.before is not None and planned.over is not None and done.at >= planned.before:
                 raise planned.over
-            return Done(done.last, done.at, done.replayed, done.facts)
+            failpoints.hit("act.before_commit")
     except RunsError as refused:
         note_refusal(subject, refused, actor=actor, act=act, reason=reason)
         raise
+    failpoints.hit("act.after_commit")
+    return Done(done.last, done.at, done.replayed, done.facts)
 
 
 def first_result(workspace: UUID, actor: Person, act: Act) -> Done | None:

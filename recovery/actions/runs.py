@@ -82,10 +82,11 @@ def accept(
         facts={"run": str(born.id)},
         checkpoint=born.checkpoint,
     )
-    failpoints.hit("accept.before_commit")
+    failpoints.hit("accept.before_write")
     with transaction.atomic():
         access.require(actor, workspace.pk, "start")
         done = record.accept(commit, born.row, accepting.TIMES)
+        failpoints.hit("accept.before_commit")
     failpoints.hit("accept.after_commit")
     return Done(done.last, done.at, done.replayed, done.facts)
 

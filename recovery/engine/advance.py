@@ -63,6 +63,7 @@ def advance(workspace: UUID, run: UUID) -> str:
     A message that says "advance this run" is a hint: everything is read from the record, a second one does nothing.
     """
     me = workers.me("advance")
+    failpoints.hit("advance.before_lease")
     try:
         lease = record.lease(workspace, run, worker=me.id, epoch=me.epoch)
     except DatabaseError:
@@ -139,6 +140,7 @@ class _Advance:
         if int(s.run["tries"]) > self.run_type.contract.lease.tries:
             return finish.quarantine(s, reason("no_progress", tries=int(s.run["tries"]) - 1))
         answer = resuming.check(s, self.run_type, restored)
+        failpoints.hit("advance.after_checks")
         if answer:
             return answer
         while True:

@@ -5,6 +5,7 @@ Reconciliation only reads meanwhile: sending again, even under the same key, cou
 
 from __future__ import annotations
 
+from recovery import failpoints
 from recovery.engine import children, compensating, finish, lineage
 from recovery.engine.changes import reason
 from recovery.engine.session import Session
@@ -16,6 +17,7 @@ from runs.states import EFFECT_BLOCKS_END, EffectState, EventKind, RunState, Sco
 
 def settle(s: Session) -> str:
     """One step towards cancelled: drop the unsent, end if nothing is open, else release until something settles."""
+    failpoints.hit("cancel.before_settle")
     dropped = finish.drop_unsent(s, EffectState.CANCELLED, "run_cancelled")
     with_children = s.run["cancel_scope"] in (Scope.CHILDREN, Scope.PARENT)
     living = children.cancel_all(s) if with_children else lineage.alive(s.id)

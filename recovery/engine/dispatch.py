@@ -14,7 +14,7 @@ from django.db import connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract
-from recovery.engine import approvals, endings, intents, lookfirst, missing, outbound, snapshots, workers
+from recovery.engine import approvals, endings, insisting, intents, lookfirst, missing, outbound, snapshots, workers
 from recovery.engine.changes import unchecked
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Snapshot, Verb
@@ -185,23 +185,28 @@ def send(
         execute_by=snap.execute_by if snap.needs_approval else None,
     )
     failpoints.hit("dispatch.before_outcome")
-    ended = outbound.ended(
-        claimed,
-        attempt["id"],
-        n,
-        sent,
-        contract,
-        snapshots.run_of(effect),
-        committed_at=done.at,
-        now=watch.now(),
-        earlier=snap.attempts,
-        evidence=snap.evidence,
-    )
-    commit = Commit(effect.workspace_id, effect.run_id, [ended.entry])
-    if not outbound.commit_or_keep(lambda: record.commit(commit), claimed, attempt["id"], sent, watch.now()):
-        return "late"
+
+    def keep() -> str:
+        ended = outbound.ended(
+            claimed,
+            attempt["id"],
+            n,
+            sent,
+            contract,
+            snapshots.run_of(effect),
+            committed_at=done.at,
+            now=watch.now(),
+            earlier=snap.attempts,
+            evidence=snap.evidence,
+        )
+        commit = Commit(effect.workspace_id, effect.run_id, [ended.entry])
+        if not outbound.commit_or_keep(lambda: record.commit(commit), claimed, attempt["id"], sent, watch.now()):
+            return "late"
+        return str(ended.effect.state)
+
+    came = insisting.insist(keep)
     failpoints.hit("dispatch.after_outcome")
-    return ended.effect.state
+    return came
 
 
 def _claim(commit: Commit, lane: Lane | None, turn: Turn | None) -> Committed:
@@ -251,8 +256,10 @@ _TOLD = ("dependency_held", "budget_used_up")
 
 
 def _quietly(commit: Commit, word: str) -> str:
+    failpoints.hit("dispatch.before_hold")
     try:
         record.commit(commit)
     except (LostRace, StaleVersion, IllegalMove):
         return "another was first"
+    failpoints.hit("dispatch.after_hold")
     return word

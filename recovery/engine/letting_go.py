@@ -12,10 +12,10 @@ import traceback
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from recovery.engine import outbound, workers
+from recovery import failpoints
+from recovery.engine import insisting, outbound, workers
 from recovery.engine.finish import EVIDENCE_KEPT
 from recovery.engine.session import Session
-from recovery.ports.base import AnswerKind
 from runs import record
 from runs.errors import IllegalMove, LostRace, RunsError, StaleOwner, StaleVersion
 from runs.record import Entry
@@ -32,25 +32,35 @@ def keep_answer(s: Session) -> None:
     if s.unsaved is None:
         return
     effect, attempt, sent = s.unsaved
-    if sent.answer.kind is AnswerKind.ANSWERED:
-        outbound.keep_late(effect, attempt, sent, s.watch.now())
+    outbound.keep_late(effect, attempt, sent, s.watch.now())
     s.unsaved = s.settling = None
     s.buffer = []
 
 
 def let_go(s: Session, error: Exception) -> None:
     """Commit what is known and release the lease. Where the record does not answer, this process takes a new name:
-    the old one falls silent, and what it held is free after that.
+    the old one falls silent, and what it held is free after that. An answer in memory only is worth some patience.
     """
-    try:
+
+    def give_back() -> None:
         connection.close_if_unusable_or_obsolete()
         _keep(s)
         _release(s, error)
+
+    try:
+        if s.unsaved is None:
+            give_back()
+        else:
+            insisting.insist(give_back)
     except StaleOwner:
         keep_answer(s)
     except DatabaseError as away:
         log.warning("run %s cannot be given back (%s); this worker takes a new name", s.id, away)
         workers.rename()
+    except Exception:
+        # Whatever keeps it from giving the run back, a lease of a worker that lives on would hold the run for ever.
+        workers.rename()
+        raise
 
 
 def give_back(s: Session) -> str:
@@ -80,4 +90,6 @@ def _release(s: Session, error: Exception) -> None:
         tries = max(tries - 1, 0)
     back = record.run_moves({"lease_owner": None, "tries": tries}, times={"wake_at": after}, soonest=True)
     entry = Entry(EventKind.RUN_ADVANCED, told, [back])
+    failpoints.hit("release.before_commit")
     record.commit(record.Commit(s.workspace, s.id, [entry], token=int(s.run["token"])))
+    failpoints.hit("release.after_commit")

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from recovery import failpoints
 from recovery.contract import Fail, Finish
 from recovery.engine import contents
 from runs import record
@@ -136,6 +137,7 @@ def seal(
 
     Raises codec.Unserialisable with the field's path before anything is written.
     """
+    failpoints.hit("checkpoint.before_seal")
     seq = int(run["checkpoint_seq"]) + 1
     opened = list(effects)
     content = {
@@ -181,7 +183,9 @@ def committed(run: UUID, memory: Memory, sealed: record.Sealed, *, leaving: bool
 
 def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
     """The newest checkpoint of ``run``, opened. Raises Unreadable. A schema from the future gives an empty memory."""
+    failpoints.hit("checkpoint.before_load")
     restored = load.at(UUID(str(run["workspace_id"])), UUID(str(run["id"])), int(run["checkpoint_seq"]))
+    failpoints.hit("checkpoint.after_load")
     content = restored.content
     if not content:
         return restored, Memory({}, "")

@@ -127,7 +127,9 @@ def claim(effect: Effect, attempt: UUID) -> None:
         "attempt", attempt, [AttemptState.COMMITTED], {"state": AttemptState.CLAIMED}, times={"claimed_at": 0}
     )
     entry = Entry(EventKind.EFFECT_CLAIMED, {"effect": str(effect.pk), "attempt": str(attempt)}, [change])
+    failpoints.hit("send.before_claim")
     record.commit(Commit(effect.workspace_id, effect.run_id, [entry]))
+    failpoints.hit("send.after_claim")
 
 
 def ended(
@@ -175,16 +177,24 @@ def ended(
     return Ended(end.entry, end.effect, decision.evidence)
 
 
-def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> None:
+def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> bool:
     """An answer that came after its attempt was given up: evidence, never a change of state (invariant 6).
 
-    Reconciliation reads it first: the effect is due to be looked at now, unless it is settled. A record that was
-    restored may know neither: then there is nothing to keep it at, and the sweep after the restore finds it.
+    Reconciliation reads it first: the effect is due to be looked at now, unless it is settled. False if it is not
+    late: the commit that was tried again had been carried out, only its answer was lost (fault 7).
     """
     stored = Attempt.objects.filter(pk=attempt).first()
     if stored is None:
+        # The record was restored and does not know it; the sweep after the restore finds what it led to.
         log.error("an answer to attempt %s, which the record does not know: %s %s", attempt, effect, sent.outcome.code)
-        return
+        return True
+    if stored.outcome == _as_stored(sent.outcome) and stored.state in (
+        endings.attempt_state(sent.answer),
+        AttemptState.LATE,
+    ):
+        return stored.state == AttemptState.LATE
+    if sent.answer.kind is not AnswerKind.ANSWERED:
+        return True
     changes = []
     if stored.state in ATTEMPT_LIVE:
         # A message of theirs settled the effect before this answer came; the attempt itself was answered.
@@ -207,15 +217,20 @@ def keep_late(effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> None:
     else:
         changes.append(record.move("effect", effect.pk, None, {}, times={"next_check_at": 0}, bump=True))
     entry = Entry(EventKind.EVIDENCE_RECEIVED, {**endings.told_of(effect), "late": True}, changes)
+    failpoints.hit("late.before_commit")
     record.commit(Commit(effect.workspace_id, effect.run_id, [entry]))
+    failpoints.hit("late.after_commit")
+    return True
+
+
+def _as_stored(outcome: Outcome) -> Any:
+    return json.loads(json.dumps(outcome.as_json(), default=str))
 
 
 def commit_or_keep(commit: Callable[[], Any], effect: Effect, attempt: UUID, sent: Sent, now: datetime) -> bool:
-    """Commit an outcome; where somebody else was first, keep the answer as evidence. True if it was committed."""
+    """Commit an outcome; where somebody else was first, keep the answer as evidence. False if it came too late."""
     try:
         commit()
     except (LostRace, StaleOwner, NotFound):
-        if sent.answer.kind is AnswerKind.ANSWERED:
-            keep_late(effect, attempt, sent, now)
-        return False
+        return not keep_late(effect, attempt, sent, now)
     return True

@@ -98,7 +98,6 @@ def _inline(s: Session, intent: Intent) -> str:
     admit = Admission(ahead=admission.AHEAD_INLINE, budget=contract.retry.budget)
     done = s.commit([entry], run={"tries": 0}, why="before_effect", admission=admit)
     admission.wait(done)
-    failpoints.hit("advance.after_commit")
     effect = Effect(**{**row, "requested_at": done.at})
     if contract.claims_before_send:
         try:

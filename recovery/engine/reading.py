@@ -39,6 +39,11 @@ def read(
         # Functions of the contract's author: whatever they raise, the effect stays unknown and visible.
         log.exception("effect %s: its readback raised", effect.pk)
         error, raw = "check_raised", traceback.format_exc()
+    return no_answer(error, raw)
+
+
+def no_answer(error: str, raw: str) -> ReadbackAnswer:
+    """A check that brought nothing; ``error`` says why."""
     return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, clock.now(), None, 0, error, None)
 
 

@@ -7,16 +7,18 @@ Called by the sweep, by a doorbell, or by a person who presses "Check with … n
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import DataError, connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract, registry
+from recovery.contract.readback import ReadbackAnswer
 from recovery.engine import approvals, dispatch, endings, missing, plans, reading, snapshots
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Decision, Snapshot, Verb
@@ -137,8 +139,10 @@ def _lost(effect: Effect, contract: EffectContract, run: Mapping[str, Any], now:
     ended = endings.conclude(
         effect, decision, contract, now=now, before=before, data={"attempt": str(last.id), "lost": why}
     )
+    failpoints.hit("lose.before_commit")
     if not _commit(effect, [ended.entry]):
         return "another was first"
+    failpoints.hit("lose.after_commit")
     return ended.effect.state
 
 
@@ -162,6 +166,27 @@ def _ask(
         connection.close()  # given back to the pool: none is held during the call
     answer = reading.read(effect, contract, readback, where, min((a.committed_at for a in snap.attempts), default=None))
     failpoints.hit("reconcile.after_ask")
+    try:
+        return _keep(effect, contract, run, snap, answer, actor=actor, act=act)
+    except (DataError, TypeError, UnicodeError) as unstorable:
+        # What they said cannot be kept as it is (a number or a text that no column holds): a check without an answer,
+        # so that the effect is looked at again and its reviews come as for any other.
+        log.exception("effect %s: what its readback said cannot be recorded", effect.pk)
+        none = reading.no_answer("unreadable_answer", "".join(traceback.format_exception_only(unstorable)))
+        return _keep(effect, contract, run, snap, none, actor=actor, act=act)
+
+
+def _keep(
+    effect: Effect,
+    contract: EffectContract,
+    run: Mapping[str, Any],
+    snap: Snapshot,
+    answer: ReadbackAnswer,
+    *,
+    actor: UUID | None,
+    act: Act | None,
+) -> tuple[dict[str, Any], str, Committed | None]:
+    """Keep what a readback said and carry out what follows from it."""
     now = clock.now()
     row = reading.evidence(effect, answer, now)
     seen = replace(snap, evidence=(*snap.evidence, endings.evidence_view(row, now)))
@@ -196,6 +221,7 @@ def _ask(
         if act is None:
             return row, "another was first", None
         return row, effect.state, _keep_only(effect, row, actor=actor, act=act)
+    failpoints.hit("reconcile.after_commit")
     return row, ended.effect.state, done
 
 
@@ -251,8 +277,10 @@ def _carry_out(
 
 
 def _commit(effect: Effect, entries: list[Entry]) -> bool:
+    failpoints.hit("reconcile.before_settle")
     try:
         record.commit(Commit(effect.workspace_id, effect.run_id, entries))
     except (LostRace, StaleVersion, IllegalMove):
         return False
+    failpoints.hit("reconcile.after_settle")
     return True

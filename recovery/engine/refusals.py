@@ -84,6 +84,25 @@ class NothingToConfirm(RunsError):
     code = "nothing_to_confirm"
 
 
+class DrillsForbidden(RunsError):
+    """A drill breaks parts that every workspace of the installation shares, and one of them is not a sandbox."""
+
+    code = "drills_forbidden"
+
+
+class DrillRunning(RunsError):
+    """One drill at a time in a workspace."""
+
+    code = "drill_running"
+
+
+class UnknownDrill(RunsError):
+    """No drill has this name."""
+
+    code = "unknown_drill"
+    status = 422
+
+
 class NothingSealed(RunsError):
     """No sealed field is at this path."""
 

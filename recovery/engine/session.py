@@ -114,6 +114,7 @@ class Session:
             if error.facts.get("thing") == "run":
                 raise Superseded from error
             raise
+        failpoints.hit("advance.after_commit")
         if sealed is not None:
             leaving = "lease_owner" in run and run["lease_owner"] is None and "ended_at" not in (times or {})
             memory.committed(self.id, self.memory, sealed, leaving=leaving)
@@ -127,7 +128,9 @@ class Session:
         """Commit what is buffered alone: the outcome must not wait for a slow step, a cancel, or a quarantine."""
         if not self.buffer:
             return
+        failpoints.hit("advance.before_flush")
         done = record.commit(record.Commit(self.workspace, self.id, self.buffer, token=int(self.run["token"])))
+        failpoints.hit("advance.after_flush")
         self.buffer = []
         self.unsaved = self.settling = None
         self.take(done)

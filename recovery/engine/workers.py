@@ -19,6 +19,7 @@ from django.apps import apps
 from django.db import DatabaseError, connection, connections
 from django.utils.module_loading import module_has_submodule
 
+from recovery import failpoints
 from recovery.contract import registry
 from recovery.engine import declarations
 from runs.models import Epoch
@@ -59,6 +60,7 @@ def me(pool: str = "advance") -> Me:
     with _lock:
         if _me is None or _pid != os.getpid():
             worker = new_id()
+            failpoints.hit("worker.before_enlist")
             with connection.cursor() as cursor:
                 cursor.execute(
                     "INSERT INTO runs_worker (id, pool, host, pid, code, started_at, seen_at)"
@@ -67,6 +69,7 @@ def me(pool: str = "advance") -> Me:
                 )
             declarations.keep()
             epoch = Epoch.objects.order_by("-id").values_list("id", flat=True)[0]
+            failpoints.hit("worker.after_enlist")
             _me, _pid = Me(worker, pool, epoch), os.getpid()
             threading.Thread(target=_beat, args=(worker,), name="heartbeat", daemon=True).start()
         return _me

@@ -18,7 +18,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
-from recovery import bells
+from recovery import bells, failpoints
 from recovery.engine import approvals, lineage, mending_runs, workers
 from recovery.traffic import breaker, drains, feeding
 from recovery.upkeep import notify, restore
@@ -80,6 +80,7 @@ class Sweep:
 
     def run_once(self) -> dict[str, int]:
         """One pass. Returns counts by what was done."""
+        failpoints.hit("sweep.before_pass")
         now = clock.now()
         self.frozen = restore.frozen()
         parts: dict[str, Callable[[], int]] = {
@@ -105,13 +106,16 @@ class Sweep:
         }
         counts = {name: _part(name, part) for name, part in parts.items()}
         self._forget()
+        failpoints.hit("sweep.after_pass")
         return counts
 
     def _ring(self, task: str, *args: str) -> int:
         mark = (task, args[-1])
         if time.monotonic() - self.rung.get(mark, -1e9) < RING_AGAIN[task]:
             return 0
+        failpoints.hit("sweep.before_ring")
         if bells.publish(task, *args):
+            failpoints.hit("sweep.after_ring")
             self.rung[mark] = time.monotonic()
             return 1
         return 0
@@ -228,11 +232,13 @@ def _part(name: str, part: Callable[[], int]) -> int:
 
 
 def _try(commit: Callable[[], object]) -> int:
+    failpoints.hit("link.before_commit")
     try:
         commit()
     except RunsError as error:
         log.info("sweep: %s", error)
         return 0
+    failpoints.hit("link.after_commit")
     return 1
 
 

@@ -4,6 +4,7 @@ from runs.models.approval import Approval, Signature
 from runs.models.call import Call
 from runs.models.contract import ContractVersion
 from runs.models.dependency import Capacity, ClockShift, Degraded, Dependency, Drain, Transition, Worker
+from runs.models.drill import Drill
 from runs.models.effect import Attempt, Effect, EffectLink, Evidence, Verdict
 from runs.models.epoch import Epoch, Recovered, Restore
 from runs.models.event import Action, Event
@@ -37,6 +38,7 @@ __all__ = [
     "ContractVersion",
     "Dependency",
     "Drain",
+    "Drill",
     "Effect",
     "EffectLink",
     "Environment",

@@ -22,6 +22,7 @@ STATEFUL = {"effect", "attempt", "approval", "signature", "verdict", "review"} |
     "drain",
     "restore",
     "plan",
+    "drill",
 }
 VERSIONED = {"effect"}
 OF_RUN = {"call", "effect", "attempt", "approval", "verdict", "review", "signal", "plan"}
@@ -39,6 +40,7 @@ TABLES = {
     "dependency": "Dependency",
     "drain": "Drain",
     "plan": "Plan",
+    "drill": "Drill",
     "callback": "Callback",
     "call": "Call",
     "restore": "Restore",

@@ -1,6 +1,8 @@
 """``make chaos``: break the live stack on purpose, then judge by the sandbox's ledger and the record's chains.
 
 ``kills --times 50``: SIGKILL to workers between the send and the record. ``outage --seconds 10``: PostgreSQL away.
+``storm --seconds 600 --seed 7``: PostgreSQL restarted every 5 to 40 s, a worker killed every 20 s, the broker flushed
+each minute, two backends terminated a second, 300 idle connections at times, the downstream losing answers.
 ``drain --effects 2000 --rate 50``: the way out of an outage. ``flights --effects 64 --seconds 30``: long calls at once.
 ``restore --seconds 20``: an older backup put back under everything else that goes on.
 Exit code 1 if anything is wrong, or if less than half of the runs completed.
@@ -20,9 +22,9 @@ APPS = {"RECOURSE_APPS": "tests.chaos"}
 
 def main() -> None:
     asked = argparse.ArgumentParser(prog="make chaos", description=__doc__)
-    asked.add_argument("what", choices=["kills", "outage", "drain", "flights", "restore"])
+    asked.add_argument("what", choices=["kills", "outage", "storm", "drain", "flights", "restore"])
     asked.add_argument("--times", type=int, default=50, help="kills in mid-send")
-    asked.add_argument("--seconds", type=float, default=10, help="PostgreSQL is away, a call takes, work goes on")
+    asked.add_argument("--seconds", type=float, default=10, help="an outage, a storm, a call or work goes on")
     asked.add_argument("--effects", type=int, default=2000, help="how many pile up, or are in flight")
     asked.add_argument("--rate", type=float, default=50, help="calls a second that are safe")
     asked.add_argument("--expire", type=int, default=50, help="of them with a deadline that passes")
@@ -34,10 +36,12 @@ def main() -> None:
         import django
 
         django.setup()
-        from tests.chaos import drain, flights, kills, outage, restore
+        from tests.chaos import drain, flights, kills, outage, restore, storm
 
         if options.what == "kills":
             verdict = kills.run(stack, times=options.times, seed=options.seed)
+        elif options.what == "storm":
+            verdict = storm.run(stack, seconds=options.seconds, seed=options.seed)
         elif options.what == "drain":
             verdict = drain.run(
                 stack,

@@ -12,8 +12,9 @@ from uuid import UUID
 from django.db import DatabaseError, connections
 
 from console.stack import control
+from recovery.drills import judge as oracle
 from recovery.sandbox.client import SandboxClient
-from tests.chaos import oracle, traffic
+from tests.chaos import traffic
 from tests.stack import Stack
 
 FRESH_EVERY = 0.15

@@ -6,9 +6,10 @@ import time
 from uuid import UUID
 
 from recovery import bells
+from recovery.drills import judge as oracle
 from recovery.sandbox.client import SandboxClient
 from runs import doorbells
-from tests.chaos import oracle, traffic
+from tests.chaos import traffic
 from tests.stack import Stack
 
 EVERY = 0.23

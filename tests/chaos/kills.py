@@ -13,10 +13,11 @@ import redis
 from django.db.models.functions import Now
 
 from console.stack import control
+from recovery.drills import judge as oracle
 from recovery.sandbox.client import SandboxClient
 from runs.models import Attempt, Worker
 from runs.states import ATTEMPT_LIVE
-from tests.chaos import load, oracle
+from tests.chaos import load
 from tests.stack import Stack
 
 SLOW = 0.25

@@ -10,16 +10,18 @@ from uuid import UUID, uuid4
 import httpx
 
 from console.stack import control
+from recovery.drills import judge as oracle
 from recovery.sandbox.client import SandboxClient
-from tests.chaos import load, oracle
+from tests.chaos import load
 from tests.stack import Stack
 
 
 class Client(threading.Thread):
     """Posts runs until told to stop; keeps what was answered 202 and counts what was not."""
 
-    def __init__(self, address: str, token: str, seed: int) -> None:
+    def __init__(self, address: str, token: str, seed: int, *, pause: float = 0.0) -> None:
         super().__init__(daemon=True)
+        self.pause = pause
         self.address, self.token, self.rng = address, token, random.Random(seed)
         self.accepted: list[UUID] = []
         self.refused = 0
@@ -35,6 +37,7 @@ class Client(threading.Thread):
                     if self._post(http, key, type, data) or self.stopping.is_set():
                         break
                     time.sleep(0.3)
+                self.stopping.wait(self.pause)
 
     def _post(self, http: httpx.Client, key: str, type: str, data: object) -> bool:
         headers = {"Authorization": f"Bearer {self.token}", "Idempotency-Key": key}
@@ -53,19 +56,8 @@ class Client(threading.Thread):
 def run(stack: Stack, *, seconds: float, seed: int) -> oracle.Verdict:
     """Stop PostgreSQL for ``seconds`` in the middle of ``3 x seconds`` of load; print and judge."""
     sandbox = SandboxClient(stack.settings["RECOURSE_SANDBOX_URL"])
-    made = stack.manage(
-        "token",
-        "--person",
-        "oncall-a@acme.example",
-        "--workspace",
-        "acme-pay",
-        "--scopes",
-        "runs:write,runs:read",
-        "--days",
-        "1",
-    )
-    token = next(word for word in made.stdout.split() if word.startswith("rcs_"))
-    clients = [Client(stack.address, token, seed + n) for n in range(2)]
+    secret = token(stack)
+    clients = [Client(stack.address, secret, seed + n) for n in range(2)]
     for client in clients:
         client.start()
     time.sleep(seconds)
@@ -90,6 +82,15 @@ def run(stack: Stack, *, seconds: float, seed: int) -> oracle.Verdict:
     print(f"healthy again after {healthy:.1f} s, accepting again after {accepting:.1f} s")
     print(f"everything had ended or asked a person {quiet:.0f} s after the load ended")
     return verdict
+
+
+def token(stack: Stack) -> str:
+    """A token of Oncall A's that may start runs."""
+    made = stack.manage(
+        *("token", "--person", "oncall-a@acme.example", "--workspace", "acme-pay"),
+        *("--scopes", "runs:write,runs:read", "--days", "1"),
+    )
+    return next(word for word in made.stdout.split() if word.startswith("rcs_"))
 
 
 def _healthy(stack: Stack) -> bool:

@@ -19,8 +19,9 @@ from uuid import UUID
 from django.db import DatabaseError, connection
 
 from console.stack import control
+from recovery.drills import judge as oracle
 from recovery.sandbox.client import SandboxClient
-from tests.chaos import load, oracle
+from tests.chaos import load
 from tests.stack import Stack
 
 SLOW = 0.2

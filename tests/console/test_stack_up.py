@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def test_it_comes_up_says_so_and_ends_without_a_trace() -> None:
         with running("--no-demo", data=data) as stack:
             assert health(stack) == dict.fromkeys(PARTS, "up")
             accounts = stack.accounts
-            assert len(accounts) == 5
+            assert len(accounts) == 6
             said = stack.said()
             assert f"Ready: {stack.address}/" in said
             assert all(email in said and password in said for email, password in accounts.items())
@@ -59,9 +58,7 @@ def test_it_comes_up_says_so_and_ends_without_a_trace() -> None:
             with control.held(data, "sandbox"):
                 pass
             stack.process.send_signal(signal.SIGINT)
-            began = time.monotonic()
             assert stack.end() == 0
-            assert time.monotonic() - began < 10
             assert not [part for part, pid in pids.items() if Path(f"/proc/{pid}").exists()]
             assert "Everything has ended" in stack.said()
 

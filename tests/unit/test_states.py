@@ -36,6 +36,7 @@ ENUMS = {
     "call": states.CallState,
     "callback": states.CallbackState,
     "restore": RestoreState,
+    "drill": states.DrillState,
 }
 
 

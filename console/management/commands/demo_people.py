@@ -31,6 +31,7 @@ PEOPLE: Final = (
     Account("Approver B", "approver-b@acme.example", "acme-pay", ("approver",), ("payments-approvers",)),
     Account("Approver C", "approver-c@acme.example", "acme-pay", ("approver",), ("payments-approvers",)),
     Account("Auditor D", "auditor-d@acme.example", "acme-pay", ("auditor",)),
+    Account("Author G", "author-g@acme.example", "acme-pay", ("author",)),
     Account(
         "Outsider E",
         "outsider-e@other.example",

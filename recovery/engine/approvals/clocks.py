@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
+from recovery import failpoints
 from recovery.contract import registry
 from recovery.contract.errors import UnknownOperation
 from recovery.engine.approvals.asking import review_of
@@ -141,7 +142,9 @@ def _under_lock(pk: UUID, run: UUID, judge: Callable[[Approval], Entry | None]) 
             entry = judge(approval)
             if entry is None:
                 return 0
+            failpoints.hit("request.before_write")
             record.commit(Commit(approval.workspace_id, approval.run_id, [entry]))
+            failpoints.hit("request.before_commit")
     except LostRace:
         # The effect is not where this request left it: its own commit says what follows.
         return 0
@@ -149,6 +152,7 @@ def _under_lock(pk: UUID, run: UUID, judge: Callable[[Approval], Entry | None]) 
         # One request that cannot be ended must not keep those behind it open.
         log.exception("request %s cannot be judged", pk)
         return 0
+    failpoints.hit("request.after_commit")
     return 1
 
 

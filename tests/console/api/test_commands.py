@@ -94,7 +94,7 @@ def test_running_it_again_changes_only_the_sandboxs_address(db: None, settings: 
     call_command("demo_people")
     person.refresh_from_db()
     assert access.permissions(person) == {} and person.check_password("changed by its owner")
-    assert (Workspace.objects.count(), Person.objects.count(), Dependency.objects.count()) == (2, 5, 8)
+    assert (Workspace.objects.count(), Person.objects.count(), Dependency.objects.count()) == (2, 6, 8)
     assert {d.base_url for d in Dependency.objects.filter(name="mail")} == {"http://127.0.0.1:8202/mail"}
 
 

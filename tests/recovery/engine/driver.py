@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -21,7 +21,7 @@ from runs import clock
 from runs.models import Attempt, Effect, Run
 from runs.states import ATTEMPT_LIVE, EffectState
 
-TASKS: dict[str, Any] = {
+TASKS: dict[str, Callable[..., object]] = {
     "advance": advance,
     "dispatch": dispatch,
     "reconcile": reconcile,
@@ -54,13 +54,16 @@ class Driver:
                 [id] if id else [],
             )
 
+    def do(self, task: Callable[..., object], *ids: UUID) -> None:
+        """One thing that was rung."""
+        task(*ids)
+
     def pass_once(self) -> int:
         """One sweep, and everything it rang. Returns how much it found to do."""
         self.rung.clear()
         counts = Sweep().run_once()
         for task, args in list(self.rung):
-            ids = [UUID(one) for one in args]
-            TASKS[task](*ids)
+            self.do(TASKS[task], *[UUID(one) for one in args])
         return len(self.rung) + counts["links"] + counts["children"] + counts["expired"]
 
     def drive(self, *, jump: timedelta = timedelta(0), passes: int = 60) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from recovery.sandbox.client import SandboxClient
 from runs.history import chain, fold
 from runs.models import Effect, Review, Run
@@ -47,24 +49,27 @@ def wait_until_settled(ids: list[UUID], seconds: float) -> float:
     return time.monotonic() - began
 
 
-def judge(ids: list[UUID], sandbox: SandboxClient) -> Verdict:
-    """Check every run, every intent in the ledger, every chain."""
+def judge(ids: list[UUID], sandbox: SandboxClient, *, only_theirs: bool = False) -> Verdict:
+    """Check every run and its chain, and every intent in the ledger, or ``only_theirs``."""
     verdict = Verdict()
-    found = Run.objects.in_bulk(ids)
     verdict.counts["accepted"] = len(ids)
     for id in ids:
-        run = found.get(id)
-        if run is None:
-            verdict.wrong.append(f"run {id} was accepted and is not in the record")
-            continue
-        _judge_run(run, verdict)
-    ledger = sandbox.ledger()
+        with transaction.atomic():
+            # Under its lock: what waits for a person is still checked now and then, and its chain grows.
+            run = Run.objects.select_for_update(no_key=True).filter(pk=id).first()
+            if run is None:
+                verdict.wrong.append(f"run {id} was accepted and is not in the record")
+                continue
+            _judge_run(run, verdict)
+    effects = list(Effect.objects.filter(run_id__in=ids))
+    keys = {effect.sent_key for effect in effects}
+    ledger = [line for line in sandbox.ledger() if line["intent"] in keys or not only_theirs]
     verdict.counts["intents"] = len(ledger)
     for line in ledger:
         if line["applied"] > 1:
             verdict.wrong.append(f"{line['provider']} {line['intent']}: took effect {line['applied']} times")
     applied = {line["intent"]: line["applied"] for line in ledger}
-    for effect in Effect.objects.filter(run_id__in=ids):
+    for effect in effects:
         _judge_effect(effect, applied.get(effect.sent_key, 0), verdict)
     return verdict
 
