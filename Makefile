@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 ARGS ?=
 export RECOURSE_STARTED := $(shell date +%s)
 
-.PHONY: help run test test-all check format lock bench chaos base-packages test-packages bench-packages chromium
+.PHONY: help run test test-all check format lock simulate bench chaos base-packages test-packages bench-packages chromium
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -33,6 +33,9 @@ check: test-packages  ## linters, types, import directions
 format: test-packages  ## put the code into shape
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+simulate: base-packages  ## seeded runs, people, faults, clocks; ARGS="--seeds 200 --json" or ARGS="--seed 7 --trace"
+	@exec $(PY) manage.py simulate $(ARGS)
 
 bench: bench-packages  ## figures beside peers
 	@exec $(PY) -m tests.bench $(ARGS)

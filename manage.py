@@ -8,14 +8,14 @@ import sys
 def main() -> None:
     """Run one command.
 
-    `up` makes the settings, so it runs without any. Every other command takes them from the environment or,
-    when DATABASE_URL is not there, from what `up` left in the data folder (RECOURSE_DATA, else `var`).
+    `up` and `simulate` make the settings, so they run without any. Every other command takes them from the
+    environment or, when DATABASE_URL is not there, from what `up` left in the data folder (RECOURSE_DATA, else `var`).
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
-    if sys.argv[1:2] == ["up"]:
-        from console.management.commands.up import Command
+    if sys.argv[1:2] in (["up"], ["simulate"]):
+        from importlib import import_module
 
-        Command().run_from_argv(sys.argv)
+        import_module(f"console.management.commands.{sys.argv[1]}").Command().run_from_argv(sys.argv)
         return
     if "DATABASE_URL" not in os.environ:
         from console.stack.environment import load

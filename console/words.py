@@ -83,6 +83,12 @@ REFUSALS: Final[dict[str, str | Promise]] = {
 }
 
 PLAIN: Final[dict[str, str | Promise]] = {
+    "not_pausable": _("Not paused. The run ends, is being mended, or stands still already."),
+    "not_paused": _("Nothing was done. The run is not paused."),
+    "not_closable": _("Not closed. The run is at work; pause or cancel it first."),
+    "drills_forbidden": _("Not rehearsed. A drill breaks what workspaces share, and some here are no sandboxes."),
+    "drill_running": _("Not rehearsed. Another drill is at work; one at a time."),
+    "unknown_drill": _("Not rehearsed. No drill has this name."),
     "nothing_sealed": _("Nothing was shown. No sealed field is there."),
     "stale_version": _("Nothing was done. This changed while you were reading. Read it again."),
     "superseded": _(

@@ -23,21 +23,30 @@ def shift(by: timedelta) -> None:
         cursor.execute("UPDATE runs_clockshift SET shift = shift + make_interval(secs => %s)", [by.total_seconds()])
 
 
+elapsed = time.monotonic
+"""Seconds that pass, for Watch; only the simulation puts its own here."""
+
+
 class Watch:
     """The database's time carried forward between two commits by the monotonic clock.
 
     Saves a query where an instant is only needed to the second; each commit sets it anew.
     """
 
-    def __init__(self, at: datetime) -> None:
-        self.set(at)
+    def __init__(self, at: datetime, since: float | None = None) -> None:
+        self.set(at, since)
 
-    def set(self, at: datetime) -> None:
+    def set(self, at: datetime, since: float | None = None) -> None:
+        """``at`` is the database's time of a call that began at ``since`` (by ``elapsed()``; None: now).
+
+        A process that was stopped while it waited for that answer must not take the time it slept for none: what
+        passed since the call began counts.
+        """
         self._at = at
-        self._mark = time.monotonic()
+        self._mark = elapsed() if since is None else since
 
     def now(self) -> datetime:
-        return self._at + timedelta(seconds=time.monotonic() - self._mark)
+        return self._at + timedelta(seconds=elapsed() - self._mark)
 
 
 def parse(text: str) -> datetime:

@@ -109,7 +109,10 @@ class Sealed:
 
 @dataclass(slots=True)
 class Commit:
-    """One transaction's worth of change to one run (``run=None``: to the workspace's own chain)."""
+    """One transaction's worth of change to one run (``run=None``: to the workspace's own chain).
+
+    ``before``: refused as a lost race from that moment on; what was decided too long ago is decided anew.
+    """
 
     workspace: UUID
     run: UUID | None
@@ -122,6 +125,7 @@ class Commit:
     act: Act | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: Sealed | None = None
+    before: datetime | None = None
     admission: Admission | None = None
 
 

@@ -117,6 +117,8 @@ def _payload(c: Commit) -> dict[str, Any]:
         payload["token"] = c.token
     if c.version is not None:
         payload["version"] = c.version
+    if c.before is not None:
+        payload["before"] = c.before
     if c.act is not None:
         payload["action"] = {"id": c.act.id, "route": c.act.route, "digest": c.act.digest, "facts": c.facts}
     if c.admission is not None:

@@ -92,6 +92,7 @@ WRITES = {
 }
 OWN_TABLES = {
     "runs/access.py": "grants permissions",
+    "recovery/simulation/stage.py": "the cast of a throw-away database",
     "runs/checkpoints/tokens.py": "makes a workspace's key for sealed fields",
     "runs/models/workspace.py": "makes people",
     "console/screens/account.py": "a person's own language, zone and theme",

@@ -64,6 +64,7 @@ def advance(workspace: UUID, run: UUID) -> str:
     """
     me = workers.me("advance")
     failpoints.hit("advance.before_lease")
+    began = clock.elapsed()
     try:
         lease = record.lease(workspace, run, worker=me.id, epoch=me.epoch)
     except DatabaseError:
@@ -74,9 +75,9 @@ def advance(workspace: UUID, run: UUID) -> str:
         if lease == "old_epoch":
             workers.forgotten(me.id)
         return lease
-    failpoints.hit("advance.leased")
-    session = Session(me, dict(lease.row), clock.Watch(lease.at))
+    session = Session(me, dict(lease.row), clock.Watch(lease.at, began))
     try:
+        failpoints.hit("advance.leased")
         with tokens.within(workspace):
             came = _Advance(session).go()
     except StaleOwner as error:

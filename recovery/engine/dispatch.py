@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 
 from recovery import failpoints
 from recovery.contract import EffectContract
@@ -23,7 +24,7 @@ from recovery.traffic.admission import Standing, standing_of
 from recovery.traffic.lanes import Lane, Turn
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, NoPermit, StaleVersion
-from runs.models import Approval, Effect
+from runs.models import Approval, Effect, Run
 from runs.record import Admission, Change, Commit, Committed, Entry
 from runs.states import RUN_ENDED, EffectState, EventKind, RunState, WaitingOn
 
@@ -107,7 +108,7 @@ def _dispatch(effect: Effect, at: Standing, lane: Lane | None, turn: Turn | None
             return _quietly(Commit(effect.workspace_id, effect.run_id, entries), "held back")
         if isinstance(checked, Approval):
             consume = approvals.consume(checked)
-    return send(effect, contract, run, snap, consume=consume, lane=lane, turn=turn)
+    return send(effect, contract, run, snap, consume=consume, decided_at=now, lane=lane, turn=turn)
 
 
 def send(
@@ -117,13 +118,15 @@ def send(
     snap: Snapshot,
     *,
     consume: list[Change],
+    decided_at: datetime,
     lane: Lane | None = None,
     turn: Turn | None = None,
 ) -> str:
     """Claim, send, record: for an effect that is ready, or unknown and sent again with the same key.
 
-    ``snap``: what was decided on; ``consume``: the changes that use its signatures up; ``lane``: where its dependency
-    is paced; ``turn``: the caller's turn in it, given up once the attempt is committed.
+    ``snap``: what was decided on; ``consume``: the changes that use its signatures up. ``decided_at``: when; whoever
+    slept since decides anew, since a window, a budget or a signer may have gone meanwhile (invariants 8 and 10).
+    ``lane``: where its dependency is paced; ``turn``: the caller's turn in it, given up once the attempt is committed.
     """
     me = workers.me("dispatch")
     n = effect.attempts + 1
@@ -154,16 +157,19 @@ def send(
         ],
     )
     failpoints.hit("dispatch.before_claim")
+    began = clock.elapsed()
     try:
+        fresh = decided_at + intents.ATTEMPT_GRACE + timedelta(seconds=0 if lane is None else admission.AHEAD)
         admit = Admission(ahead=admission.AHEAD, budget=contract.retry.budget)
-        done = _claim(Commit(effect.workspace_id, effect.run_id, [entry], admission=admit), lane, turn)
+        commit = Commit(effect.workspace_id, effect.run_id, [entry], before=fresh, admission=admit)
+        done = _claim(effect, contract, commit, lane, turn)
     except NoPermit as error:
         why = error.facts.get("why")
         return "no permit" if why == "permits" else f"no permit: {why}"
     except (LostRace, StaleVersion, IllegalMove):
         return "another was first"
     failpoints.hit("dispatch.after_claim")
-    watch = clock.Watch(done.at)
+    watch = clock.Watch(done.at, began)
     claimed = endings.twin(effect)
     claimed.state, claimed.attempts, claimed.version = EffectState.IN_FLIGHT, n, effect.version + 1
     if done.wait is not None and lane is not None:
@@ -209,13 +215,13 @@ def send(
     return came
 
 
-def _claim(commit: Commit, lane: Lane | None, turn: Turn | None) -> Committed:
+def _claim(effect: Effect, contract: EffectContract, commit: Commit, lane: Lane | None, turn: Turn | None) -> Committed:
     """Commit an attempt. In a lane few threads ask for a moment at once, and wait until they may have one.
 
     Raises NoPermit when that is too far away, or when it is not the pace that stops it.
     """
     if lane is None:
-        return record.commit(commit)
+        return _commit(effect, contract, commit)
     if turn is None:
         connection.close()
         turn = lane.turn()
@@ -223,7 +229,7 @@ def _claim(commit: Commit, lane: Lane | None, turn: Turn | None) -> Committed:
     try:
         while True:
             try:
-                return record.commit(commit)
+                return _commit(effect, contract, commit)
             except NoPermit as error:
                 wait = error.facts.get("wait")
                 if error.facts.get("why") != "pace" or wait is None or time.monotonic() + wait > until:
@@ -232,6 +238,18 @@ def _claim(commit: Commit, lane: Lane | None, turn: Turn | None) -> Committed:
             time.sleep(max(float(wait) - lane.gap, 0.001))
     finally:
         turn.over()
+
+
+def _commit(effect: Effect, contract: EffectContract, commit: Commit) -> Committed:
+    """Commit the attempt. With signatures: judged once more under the run's lock, in the same transaction (R5)."""
+    if contract.approval is None:
+        return record.commit(commit)
+    with transaction.atomic():
+        Run.objects.select_for_update(no_key=True).get(pk=effect.run_id)
+        checked = approvals.check_before_send(effect, clock.now())
+        if isinstance(checked, approvals.Refused):
+            raise LostRace(f"its signatures do not hold any more: {checked.code}", thing="approval")
+        return record.commit(commit)
 
 
 def _not_now(effect: Effect, contract: EffectContract, decision: Any, now: Any) -> str:

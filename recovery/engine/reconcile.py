@@ -62,7 +62,8 @@ def reconcile(effect_id: UUID) -> str:
         again = now + AGAIN_IF_STOPPED
         decision = replace(decision, verb=Verb.WAIT, reason="run_stopped", not_before=again)
     if decision.verb == Verb.RESEND:
-        return dispatch.send(effect, contract, run, snap, consume=[], lane=dispatch.lane_of(at))
+        lane = dispatch.lane_of(at)
+        return dispatch.send(effect, contract, run, snap, consume=[], decided_at=now, lane=lane)
     if decision.verb == Verb.SEND:
         return dispatch.dispatch(effect.pk)
     if effect.state == EffectState.AWAITING_APPROVAL:

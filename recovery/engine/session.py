@@ -99,6 +99,7 @@ class Session:
         ]
         sealed = memory.seal(self.run, self.memory, why, self.open, to=run) if checkpoint else None
         failpoints.hit("advance.before_commit")
+        began = clock.elapsed()
         try:
             done = record.commit(
                 record.Commit(
@@ -121,7 +122,7 @@ class Session:
         self.buffer = []
         self.consume = None
         self.unsaved = self.settling = None
-        self.take(done)
+        self.take(done, began)
         return done
 
     def flush(self) -> None:
@@ -129,16 +130,17 @@ class Session:
         if not self.buffer:
             return
         failpoints.hit("advance.before_flush")
+        began = clock.elapsed()
         done = record.commit(record.Commit(self.workspace, self.id, self.buffer, token=int(self.run["token"])))
         failpoints.hit("advance.after_flush")
         self.buffer = []
         self.unsaved = self.settling = None
-        self.take(done)
+        self.take(done, began)
 
-    def take(self, done: Committed) -> None:
-        """Carry on from a commit: its row and its time."""
+    def take(self, done: Committed, began: float) -> None:
+        """Carry on from a commit that was asked for at ``began``: its row and its time."""
         self.run.update(done.run)
-        self.watch.set(done.at)
+        self.watch.set(done.at, began)
 
     def reload(self) -> None:
         """Commit what is buffered, and read the run again."""

@@ -13,6 +13,7 @@ import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 from uuid import UUID
 
 from django.apps import apps
@@ -37,6 +38,19 @@ class Me:
     epoch: int
 
 
+class Cast(Protocol):
+    """Several workers in one process: whoever is at work now is asked for."""
+
+    def me(self, pool: str) -> Me:
+        """The worker at work."""
+
+    def rename(self) -> None:
+        """It goes on under another name."""
+
+
+cast: Cast | None = None
+"""Only a simulation sets it: one process then acts as several workers, each with a heartbeat that it is given."""
+
 _lock = threading.Lock()
 _me: Me | None = None
 _pid: int | None = None
@@ -57,6 +71,8 @@ def code_version() -> str:
 def me(pool: str = "advance") -> Me:
     """This process's worker; registers it and starts its heartbeat the first time (and anew after a fork)."""
     global _me, _pid
+    if cast is not None:
+        return cast.me(pool)
     with _lock:
         if _me is None or _pid != os.getpid():
             worker = new_id()
@@ -84,6 +100,8 @@ def rename() -> None:
     For a process that cannot say what became of a lease it took.
     """
     global _me
+    if cast is not None:
+        return cast.rename()
     with _lock:
         _me = None
 

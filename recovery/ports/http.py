@@ -69,7 +69,9 @@ class _Transport:
         self._lock = threading.Lock()
         self._made = None
 
-    def get(self) -> httpx.HTTPTransport:
+    def get(self) -> httpx.BaseTransport:
+        if stand_in is not None:
+            return stand_in
         made = self._made
         if made is None:
             with self._lock:
@@ -84,6 +86,9 @@ class _Transport:
                 self._made.close()
                 self._made = None
 
+
+stand_in: httpx.BaseTransport | None = None
+"""In the network's place, where a simulation runs without one."""
 
 _transport: Final = _Transport()
 

@@ -5,12 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 SECOND: Final = 1_000_000
+nanoseconds = time.time_ns
+"""What tells the time; only the simulation puts its own here."""
+
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now_us() -> int:
     """The present moment, in microseconds since 1970."""
-    return time.time_ns() // 1_000
+    return nanoseconds() // 1_000
 
 
 def iso(moment_us: int, precision: Literal["milliseconds", "microseconds"] = "milliseconds") -> str:

@@ -7,10 +7,13 @@ import uuid
 import uuid_utils.compat
 from django.db import models
 
+make_id = uuid_utils.compat.uuid7
+"""Where ids come from; only the simulation puts another source here, so that a seed gives the same ids again."""
+
 
 def new_id() -> uuid.UUID:
     """A fresh UUIDv7 (RFC 9562): sorts by creation, so lists page by id."""
-    return uuid_utils.compat.uuid7()
+    return make_id()
 
 
 def choices_check(field: str, enum: type[models.TextChoices], name: str) -> models.CheckConstraint:

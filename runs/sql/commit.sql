@@ -202,6 +202,11 @@ BEGIN
             DETAIL = jsonb_build_object('thing', 'run', 'seen', (p->>'version')::int, 'now', v_version)::text;
     END IF;
 
+    IF p ? 'before' AND v_now >= (p->>'before')::timestamptz THEN
+        RAISE EXCEPTION 'what was decided is not carried out any more' USING ERRCODE = 'RC004',
+            DETAIL = jsonb_build_object('thing', 'decision', 'before', p->'before')::text;
+    END IF;
+
     -- 4. The entries: each is one event and the changes it covers, guarded by their prior state.
     FOR v_entry IN SELECT * FROM jsonb_array_elements(p->'entries') LOOP
         v_moves := '[]'::jsonb;

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs import doorbells, errors, record
+from runs import clock, doorbells, errors, record
 from runs.models import Action, Attempt, Capacity, Effect, EffectLink, Event, Evidence, Review, Run, Signal
 from runs.record import Act, Commit, Entry
 from runs.states import EventKind
@@ -108,6 +109,18 @@ def test_a_change_whose_prior_state_is_gone_lost_the_race(world: World) -> None:
         make.write(world, run, record.move("effect", effect.pk, ["unknown"], {"state": "partial"}))
     assert refused.value.facts == {"thing": "effect", "id": str(effect.pk), "state": "in_flight"}
     assert Effect.objects.get(pk=effect.pk).state == "in_flight"
+
+
+def test_what_was_decided_too_long_ago_is_not_carried_out(world: World) -> None:
+    """At ``before`` itself it is over; nothing of the commit stays."""
+    run = make.accept(world)
+    kinds = make.kinds(run)
+    with pytest.raises(errors.LostRace) as refused:
+        record.commit(Commit(world.ws, run, [Entry(EventKind.RUN_ADVANCED)], before=clock.now()))
+    assert refused.value.facts["thing"] == "decision"
+    assert make.kinds(run) == kinds
+    record.commit(Commit(world.ws, run, [Entry(EventKind.RUN_ADVANCED)], before=clock.now() + timedelta(minutes=1)))
+    assert len(make.kinds(run)) == len(kinds) + 1
 
 
 def test_the_runs_own_prior_state_guards_too(world: World) -> None:
