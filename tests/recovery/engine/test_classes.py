@@ -45,6 +45,7 @@ from tests.unit import samples
 
 NONE: frozenset[int] = frozenset()
 Own = Callable[..., EffectContract]
+from tests.runs.make import forget
 
 
 class Hears(bases.Base):
@@ -258,6 +259,7 @@ def test_damaged_state_is_quarantined(w: World, own: Own) -> None:
     w.advance(run)
     newest = Checkpoint.objects.filter(run_id=run).order_by("-seq")[0]
     Checkpoint.objects.filter(pk=newest.pk).update(sealed=b"damaged")
+    forget(run)  # no near copy is left either
     w.drive(jump=timedelta(minutes=5))
     assert w.run(run).state == RunState.QUARANTINED
     assert w.applied(w.effect(run)) <= 1

@@ -24,7 +24,8 @@ def test_who_which_versions_and_which_budgets(w: World) -> None:
     assert (held["run"], held["workspace"]) == (str(run), str(w.s.here.pk))
     assert (held["principal"], held["owner"]) == (w.s.oncall_a.email, str(w.s.oncall_a.pk))
     assert held["versions"]["type"] == 1 and held["versions"]["contract"] == w.run(run).contract_digest
-    assert {"model", "prompt", "policy", "context", "interface", "workflow", "schema", "code"} <= set(held["versions"])
+    assert {"schema", "code"} <= set(held["versions"])
+    assert held["versions"]["config"] == w.run(run).config, "what is pinned: workflow and schema always"
     assert held["budgets"]["tries"] == {"used": 1, "left": 2}
     for name in ("deadline", "cancel", "compensation", "children", "artifacts", "evidence", "settled", "done"):
         assert name in held
