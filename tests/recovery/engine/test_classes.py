@@ -41,11 +41,11 @@ from runs.states import EffectState, EventKind, ReviewKind, RunState, WaitingOn
 from tests.recovery.engine import bases, contracts
 from tests.recovery.engine.world import World
 from tests.recovery.stage import act, later
+from tests.runs.make import forget
 from tests.unit import samples
 
 NONE: frozenset[int] = frozenset()
 Own = Callable[..., EffectContract]
-from tests.runs.make import forget
 
 
 class Hears(bases.Base):
