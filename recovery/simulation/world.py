@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+from django.conf import settings
 from django.db import connection
 
 from recovery import bells, failpoints, tasks
@@ -96,6 +97,7 @@ class World:
                     (bells, "publish", self.publish),
                     (doorbells, "_ringers", [self._rung]),
                     (stepping, "_watch", self),
+                    (settings, "RECOURSE_OUTSIDE", None),  # what a seed leaves is taken away, which is no restore
                     (connection, "close", lambda: None),  # given back: there is one, and everyone has it
                 )
             )

@@ -130,6 +130,7 @@ READS_IT = {
     "recovery/contract/inspection.py": "a sample run for the checks of a contract",
     "recovery/ports/http.py": "how long a call took, for the screens",
     "recovery/checks.py": "a warning that a promise ends soon",
+    "recovery/upkeep/notify.py": "the timestamp that a signed message carries to its receiver",
 }
 
 
@@ -187,6 +188,7 @@ def test_row_63_the_sweep_twice_or_not_at_all(w: World, fresh_db: FreshDatabase)
     with fresh_db.connect() as other:
         other.execute("SELECT pg_advisory_lock(%s)", [sweep.LOCK])
         assert not sweep.is_the_one()
+        other.execute("SELECT pg_advisory_unlock(%s)", [sweep.LOCK])
     assert sweep.is_the_one()
     run = w.accept("test.many", "slow")
     w.advance(run)
