@@ -22,7 +22,7 @@ from runs.errors import ActionMismatch
 from runs.history import chain
 from runs.models import Attempt, Effect, Event, Run, Worker
 from runs.record import Act
-from runs.states import RunState
+from runs.states import EventKind, RunState
 from tests.databases import FreshDatabase
 from tests.faults import deeds, scenes
 from tests.faults.conftest import Workers
@@ -122,9 +122,7 @@ def test_row_23_two_workers_resume_one_checkpoint(w: World, forks: Workers) -> N
     before = Event.objects.count()
     assert forks.go_on(stopped) == {"code": 0}
     refused = Event.objects.order_by("id")[before:]
-    assert [(e.kind, e.body["moves"]) for e in refused] == [(EventKind.RUN_STALE_REFUSED, [])], (
-        "told, and no state moved"
-    )
+    assert [(e.kind, e.body["moves"]) for e in refused] == [(EventKind.RUN_STALE_REFUSED, [])], "told, no state moved"
     assert scenes.ends(w) == scene.end
 
 
