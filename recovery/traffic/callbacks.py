@@ -137,15 +137,20 @@ def find(dependency: Dependency, body: bytes) -> Effect | None:
 def _references(dependency: Dependency, parsed: Any) -> list[tuple[str, str]]:
     """What the contracts of this dependency read as our reference in the message."""
     found = []
+    # What goes somewhere else while its dependency is away is answered from there.
+    serves = Dependency.objects.filter(workspace_id=dependency.workspace_id, failover=dependency)
+    names = {dependency.name, *serves.values_list("name", flat=True)}
     for contract in registry.effects():
         readback = contract.reconcile
-        if contract.dependency != dependency.name or readback is None or readback.reference is None:
+        if contract.dependency not in names or readback is None or readback.reference is None:
             continue
         try:
             item = readback.item_of(parsed)
             reference = None if item is None else readback.reference(item)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            continue  # not a message of this operation
+        except Exception as error:
+            # An author's functions over what they were not written for: not a message of this operation.
+            log.info("%s: reads no reference in a message: %r", contract.operation, error)
+            continue
         if isinstance(reference, str) and 0 < len(reference) <= 255 and (contract.operation, reference) not in found:
             found.append((contract.operation, reference))
     return found
