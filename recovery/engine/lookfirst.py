@@ -23,7 +23,7 @@ from recovery.engine.decide import decide
 from recovery.engine.snapshot import AttemptView, Decision, Snapshot, Verb
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, StaleVersion
-from runs.models import Effect, Restore, Run
+from runs.models import Dependency, Effect, Restore, Run
 from runs.record import Commit, Entry
 from runs.states import AttemptState, Claim, EffectState, EventKind
 
@@ -125,7 +125,7 @@ def look(
         return _commit(effect, doubt(effect, contract, run, stretch, now), "doubtful")
     readback = contract.reconcile
     assert readback is not None
-    where = intents.dependency(effect.workspace_id, contract.dependency)
+    where = Dependency.objects.get(pk=effect.dependency_id)
     connection.close()  # given back to the pool: none is held during the call
     since = min(effect.requested_at, stretch.start)
     answer = reading.read(effect, contract, readback, where, since)
