@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from recovery import failpoints
-from recovery.contract import Compensate, Compute, Fail, Finish, Perform, Start, Wait
+from recovery.contract import Compensate, Compute, Perform, Start, Wait
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepSignal
 from recovery.engine import (
@@ -304,8 +304,6 @@ class _Advance:
             return children.start(s, transition)
         if isinstance(transition, Compute):
             return self._computed(computing.begin(s, transition))
-        if not isinstance(transition, Finish | Fail):
-            raise stepping.StepRaised(step, "not_built", f"{type(transition).__name__} is not carried out yet\n")
         # Kept: what is still open may take its time, and the step has had its say.
         s.memory.ending = transition
         return finish.end(s, transition)

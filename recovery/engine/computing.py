@@ -80,6 +80,8 @@ def go(s: Session) -> str | Delivered:
         calls = list(Call.objects.filter(run_id=s.id, place=asked.place).order_by("n"))
         answer = _next(s, contract, request, calls)
         if isinstance(answer, StepComputed):
+            for call in calls:
+                s.memory.remember_spent(call.unit, call.reserved if call.spent is None else call.spent)
             s.memory.computing = None
             return Delivered(asked.then, answer)
         if answer:

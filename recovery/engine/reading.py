@@ -22,7 +22,9 @@ log = logging.getLogger("recourse.reconcile")
 def read(
     effect: Effect, contract: EffectContract, readback: Readback, where: Dependency, first_sent_at: datetime | None
 ) -> ReadbackAnswer:
-    """Ask once. What cannot be asked is a check without an answer, kept like any other and seen like any other."""
+    """Ask once, at ``where``: the effect's own dependency, which a failover may have made another than its contract's
+    (``recovery/traffic/degraded.py``). What cannot be asked is a check without an answer, kept and seen like any other.
+    """
     try:
         return readback.ask(
             contract.port,

@@ -1,8 +1,8 @@
 """Which effects are rung next: no more than their capacity can take, and in the right order.
 
 By priority, then by deadline; workspaces that share a capacity take turns; what belongs to a backlog comes after what
-is new, since its drain has a pace of its own. Whoever gets no turn is not rung, so that a backlog of any size costs a
-pass the same.
+is new, since its drain has a pace of its own. Whoever gets no turn is not rung: of a backlog of any size a pass
+rings what can go, and only counts the rest.
 """
 
 from __future__ import annotations

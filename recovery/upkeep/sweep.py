@@ -62,6 +62,9 @@ ON_EFFECTS = (WaitingOn.UNKNOWN, WaitingOn.APPROVAL, WaitingOn.IN_FLIGHT)
 QUORUMS_EVERY = 30.0
 """Seconds between two looks at who may sign."""
 
+PLANS_EVERY = 30.0
+"""Seconds between two looks at plans that are over, for word that came from outside since."""
+
 LOCK = 7_265_636_875
 """Key of the advisory lock that makes the sweep one."""
 
@@ -72,6 +75,7 @@ class Sweep:
 
     rung: dict[tuple[str, str], float] = field(default_factory=dict)
     quorums_at: float = -1e9
+    plans_at: float = -1e9
     frozen: list[UUID] = field(default_factory=list)
     watch: restore.Watch = field(default_factory=restore.Watch)
 
@@ -174,8 +178,12 @@ class Sweep:
         return self._ring_all("reconcile", due.values_list("pk"))
 
     def _plans(self) -> int:
-        """Compensation plans whose run is missing or over, or whose effects are not shown as they are."""
-        return sum(self._ring("mend", str(plan)) for plan in mending_runs.due(PAGE))
+        """Compensation plans whose run is missing or over; now and then those not shown as they are."""
+        found = mending_runs.due(PAGE)
+        if time.monotonic() - self.plans_at >= PLANS_EVERY:
+            self.plans_at = time.monotonic()
+            found += mending_runs.changed_since(PAGE)
+        return sum(self._ring("mend", str(plan)) for plan in found)
 
     def _calls(self, now: datetime) -> int:
         due = Call.objects.filter(state=CallState.READY, not_before__lte=now).order_by("not_before")

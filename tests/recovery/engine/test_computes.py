@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from recovery import failpoints
+from recovery.engine import memory
 from runs import clock, record
 from runs.models import Call, Capacity, Dependency
 from runs.record import Commit, Entry
@@ -51,6 +52,7 @@ def test_a_short_one_is_made_by_the_owner_and_its_output_reaches_the_step(w: Wor
     assert [c.state for c in calls] == [CallState.ANSWERED] * 2
     assert [c.output for c in calls] == [h[1] for h in w.heard(run)]
     assert all((c.reserved, c.spent, c.pinned) == (100, 40, {"model": "m-1", "seed": 7}) for c in calls)
+    assert memory.restore(vars(w.run(run)))[1].spent == {calls[0].unit: 80}
     assert Capacity.objects.get().in_flight == 0
 
 
