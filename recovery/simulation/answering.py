@@ -35,7 +35,8 @@ def answer(world: World) -> str | None:
 
 
 def _answer(world: World, review: Review, *, goes_on: bool) -> str:
-    run = Run.objects.get(pk=review.run_id)
+    run = review.run
+    assert run is not None, "a question is about a run"
     what = resumption.go_on if goes_on else resumption.do_not_go_on
     report = review.why["facts"]["report"]
     said = do(world, what, run.pk, actor=on_call(world, run), reason="seen the report", report=report)
@@ -46,7 +47,7 @@ def answer_all(world: World) -> None:
     """Everybody who stands before a question is let on."""
     for run in Run.objects.filter(state=RunState.QUARANTINED).order_by("pk"):
         _let_out(world, run)
-    for review in _ASKED.order_by("pk"):
+    for review in _ASKED.select_related("run").order_by("pk"):
         _answer(world, review, goes_on=True)
 
 

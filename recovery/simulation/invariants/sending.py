@@ -40,7 +40,8 @@ class Sending:
         if row is None and not connection.in_atomic_block:
             asked = Call.objects.select_related("workspace").filter(pk=attempt).first()
             if asked is not None:
-                return self._asks(asked, body, host)
+                self._asks(asked, body, host)
+                return None
         if row is None or connection.in_atomic_block:
             world.violate(2, f"bytes under {key} left without a committed attempt")
             return None
