@@ -10,7 +10,7 @@ from django.db import connection
 from recovery.contract import registry
 from recovery.contract.outcomes import OutcomeKind
 from recovery.engine.computing import LIVE
-from runs.models import Attempt, Call, Capacity, Dependency, Effect, Review, Run
+from runs.models import Attempt, Call, Capacity, Dependency, Effect, EffectLink, Review, Run
 from runs.states import ATTEMPT_LIVE, RUN_ENDED, CallState, EffectState, ReviewState, RunState, WaitingOn
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def invariant_11(world: World) -> None:
     """A wait holds no worker, and something or somebody will end it."""
     for run in sorted(world.seen.changed):
         row = world.seen.runs[run]
-        if row["state"] in (RunState.WAITING, RunState.PAUSED, *RUN_ENDED):
+        if row["state"] in (RunState.WAITING, *RUN_ENDED):
             world.exercised[11] += 1
             if row["lease_owner"] is not None and not _just_resumed(world, row):
                 world.violate(11, f"run {world.label(run)} is {row['state']} and holds a worker")
@@ -63,8 +63,9 @@ def _just_resumed(world: World, row: dict[str, Any]) -> bool:
 def _ends(world: World, row: dict[str, Any]) -> bool:
     if row["wake_at"] is not None or row["wait_event"] or row["lease_owner"] is not None:
         return True
-    mine = Effect.objects.filter(run_id=row["id"]) | Effect.objects.filter(links__run_id=row["id"])
-    for effect in mine.distinct():
+    if EffectLink.objects.filter(run_id=row["id"]).exists():
+        return True  # another run's effect: its own run is looked at, and the sweep finds it settled
+    for effect in Effect.objects.filter(run_id=row["id"]):
         at = (effect.next_check_at, effect.not_before)
         if any(at) or effect.state == EffectState.IN_FLIGHT:
             return True
