@@ -92,7 +92,7 @@ def _next(s: Session, contract: ComputeContract, request: ComputeRequest, calls:
     last = calls[-1] if calls else None
     if last is not None and last.state in LIVE:
         if last.state == CallState.COMMITTED and _is_lost(last, now):
-            _commit(s, [_ended(last, CallState.LOST, code="dead_sender" if now < _expires(last) else "limit_passed")])
+            _commit(s, [_lost(last, now)])
             return ""
         return finish.wait(s, WaitingOn.IN_FLIGHT, wake_at=last.expires_at)
     if last is not None and last.state == CallState.ANSWERED:
@@ -147,8 +147,12 @@ def _ask(s: Session, contract: ComputeContract, request: ComputeRequest, *, n: i
 
 
 def ask(call_id: UUID) -> str:
-    """Make a call that was handed over. Returns what came of it, for the log."""
+    """Make a call that was handed over, or give one up that nobody waits for. Returns what came of it, for the log."""
     call = Call.objects.select_related("dependency").get(pk=call_id)
+    now = clock.now()
+    if call.state == CallState.COMMITTED and _is_lost(call, now):
+        # Its run has ended, or will find the same: the permit comes back, whoever is first.
+        return _quietly(call, [_lost(call, now)]) or CallState.LOST
     if call.state != CallState.READY:
         return call.state
     run = Run.objects.get(pk=call.run_id)
@@ -302,6 +306,10 @@ def _is_lost(call: Call, now: datetime) -> bool:
         return True
     seen = now - timedelta(seconds=DEAD_AFTER)
     return call.worker is None or not Worker.objects.filter(pk=call.worker, seen_at__gt=seen).exists()
+
+
+def _lost(call: Call, now: datetime) -> Entry:
+    return _ended(call, CallState.LOST, code="dead_sender" if now < _expires(call) else "limit_passed")
 
 
 def _samples(s: Session, calls: Sequence[Call]) -> int:

@@ -158,6 +158,8 @@ def _inbox(world: World, *, cancel: bool) -> None:
 
 def _verify(world: World) -> None:
     """Everything once more: no table moved without its line, no end was left, each chain by everybody's verifier."""
+    for capacity in Capacity.objects.exclude(in_flight=0):
+        world.violate("liveness", f"{capacity.in_flight} permits of {capacity.name} are held by nobody")
     world.seen.everything()
     history.invariant_5(world)
     history.folds_into_the_tables(world)

@@ -60,6 +60,9 @@ FURTHEST = 20 * PAGE
 HELD_BACK = (RunState.QUARANTINED, RunState.PAUSING, RunState.PAUSED)
 """States of a run whose ready effects stay where they are until a person says so."""
 
+NOT_LOOKING = (RunState.QUARANTINED, RunState.PAUSED, *RUN_ENDED)
+"""States of a run that does not find a lost call of its own."""
+
 ON_EFFECTS = (WaitingOn.UNKNOWN, WaitingOn.APPROVAL, WaitingOn.IN_FLIGHT)
 
 QUORUMS_EVERY = 30.0
@@ -180,8 +183,13 @@ class Sweep:
         return sum(self._ring("mend", str(plan)) for plan in mending_runs.due(PAGE))
 
     def _calls(self, now: datetime) -> int:
+        """Calls that were handed over; and those past their limit whose run does not look for itself: their permits
+        come back.
+        """
+        left = Call.objects.filter(state=CallState.COMMITTED, expires_at__lte=now, run__state__in=NOT_LOOKING)
+        given_up = self._ring_all("ask", left.order_by("expires_at").values_list("pk"))
         due = Call.objects.filter(state=CallState.READY, not_before__lte=now).order_by("not_before")
-        return self._ring_all("ask", due.exclude(run__state__in=HELD_BACK).values_list("pk"))
+        return given_up + self._ring_all("ask", due.exclude(run__state__in=HELD_BACK).values_list("pk"))
 
     def _notices(self, now: datetime) -> int:
         """What people are to be told: new rows for what was opened, and those whose time has come."""
