@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
+from recovery import failpoints
 from recovery.contract import registry
 from recovery.engine.changes import open_review, reason
 from recovery.traffic.admission import WAITING
@@ -197,7 +198,8 @@ def dropped(drain: Drain) -> int:
 def carry_out(drain: Drain, move: Move, set: Mapping[str, Any] | None = None) -> None:
     """Record a move of the system's own. Raises LostRace when somebody moved it first."""
     entry = Entry(kind_of(move), told(drain, move), changes(drain, move, set))
-    record.commit(Commit(drain.workspace_id, None, [entry]))
+    with failpoints.committing("drain"):
+        record.commit(Commit(drain.workspace_id, None, [entry]))
 
 
 def kind_of(move: Move) -> EventKind:
