@@ -91,9 +91,9 @@ _TABLE: Final[dict[str, str]] = {
     """,
     "computed": """
         advance.after_checks advance.after_commit advance.after_step advance.before_commit
-        advance.before_lease advance.before_step advance.leased call.after_outcome call.answered call.before_outcome call.committed
-        checkpoint.after_load checkpoint.before_load checkpoint.before_seal sweep.after_pass sweep.after_ring
-        sweep.before_pass sweep.before_ring worker.after_enlist worker.before_enlist
+        advance.before_lease advance.before_step advance.leased call.after_outcome call.answered call.before_outcome
+        call.committed checkpoint.after_load checkpoint.before_load checkpoint.before_seal sweep.after_pass
+        sweep.after_ring sweep.before_pass sweep.before_ring worker.after_enlist worker.before_enlist
     """,
     "accept": """
         accept.after_commit accept.before_commit accept.before_write bell.after_publish bell.before_publish

@@ -33,7 +33,7 @@ from tests.recovery.engine.world import World
 ROOT = Path(__file__).parents[2]
 
 
-def test_row_04_the_same_key_with_another_body(w: World) -> None:
+def test_row_04_the_same_key_with_another_body(w: World, forks: Workers) -> None:
     """The first stays as it is; the attempt is refused by name and kept."""
     asked = SCENES["accept"].play(w, forks)
     deeds.accept(asked)
