@@ -196,7 +196,9 @@ def ask(call_id: UUID) -> str:
     try:
         entries = [Entry(EventKind.CALL_SENT, data, [claim, wakes])]
         admit = Admission(ahead=admission.AHEAD)
+        failpoints.hit("call.before_claim")
         done = record.commit(Commit(call.workspace_id, call.run_id, entries, admission=admit))
+        failpoints.hit("call.after_claim")
     except NoPermit:
         return "no permit"
     except (LostRace, IllegalMove):
@@ -300,7 +302,9 @@ def _ended(call: Call, state: CallState, *, code: str, **columns: Any) -> Entry:
 def _quietly(call: Call, entries: list[Entry]) -> str:
     """Commit what a call came to, whoever owns the run by now; an empty text if it was committed."""
     try:
+        failpoints.hit("call.before_outcome")
         record.commit(Commit(call.workspace_id, call.run_id, entries))
+        failpoints.hit("call.after_outcome")
     except (LostRace, IllegalMove):
         return "taken for lost"
     return ""

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from recovery import failpoints
 from recovery.contract import EffectContract
 from recovery.contract.readback import ReadbackAnswer
 from recovery.engine import approvals, endings, intents, reading
@@ -236,7 +237,8 @@ def _wait(effect: Effect, decision: Decision, now: datetime) -> str:
 
 def _commit(effect: Effect, entries: list[Entry], word: str) -> str:
     try:
-        record.commit(Commit(effect.workspace_id, effect.run_id, entries))
+        with failpoints.committing("look"):
+            record.commit(Commit(effect.workspace_id, effect.run_id, entries))
     except (LostRace, StaleVersion, IllegalMove):
         return "another was first"
     return word

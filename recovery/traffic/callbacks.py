@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from recovery import failpoints
 from recovery.contract import EffectContract, canonical, registry
 from recovery.contract.errors import CanonicalError, ContractError
 from recovery.contract.readback import ReadbackAnswer, rows_json
@@ -159,7 +160,8 @@ def _references(dependency: Dependency, parsed: Any) -> list[tuple[str, str]]:
 def _match(effect: Effect, row: dict[str, Any], body: bytes) -> None:
     for again in range(TRIES):
         try:
-            record.commit(_about(effect, row, body, alone=again == TRIES - 1))
+            with failpoints.committing("callback"):
+                record.commit(_about(effect, row, body, alone=again == TRIES - 1))
             return
         except (StaleVersion, IllegalMove, LostRace) as error:
             if again == TRIES - 1 or error.facts.get("thing") == "callback_once":
@@ -256,7 +258,8 @@ def _set_aside(dependency: Dependency, row: dict[str, Any]) -> None:
     )
     told = {"callback": str(row["id"]), "message": row["message"], "dependency": dependency.name}
     changes = [record.new("callback", aside, {"received_at": 0}), review]
-    record.commit(Commit(dependency.workspace_id, None, [Entry(EventKind.CALLBACK_SET_ASIDE, told, changes)]))
+    with failpoints.committing("callback"):
+        record.commit(Commit(dependency.workspace_id, None, [Entry(EventKind.CALLBACK_SET_ASIDE, told, changes)]))
 
 
 def _evidence(effect: Effect, said: ReadbackAnswer, now: datetime) -> dict[str, Any]:

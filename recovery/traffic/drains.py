@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
+from recovery import failpoints
 from recovery.contract import EffectContract, registry
 from recovery.contract.errors import UnknownOperation
 from recovery.engine.changes import UNCHECKED, open_review, reason
@@ -217,7 +218,8 @@ def dropped(drain: Drain) -> int:
 def carry_out(drain: Drain, move: Move, set: Mapping[str, Any] | None = None) -> None:
     """Record a move of the system's own. Raises LostRace when somebody moved it first."""
     entry = Entry(kind_of(move), told(drain, move), changes(drain, move, set))
-    record.commit(Commit(drain.workspace_id, None, [entry]))
+    with failpoints.committing("drain"):
+        record.commit(Commit(drain.workspace_id, None, [entry]))
 
 
 def kind_of(move: Move) -> EventKind:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.db import connection
 
+from recovery import failpoints
 from recovery.contract import EffectContract, registry
 from recovery.contract.errors import UnknownOperation
 from recovery.contract.readback import Listed
@@ -114,7 +115,8 @@ def _keep(restore: Restore, contract: EffectContract, where: Dependency, page: L
     moved = record.move("restore", restore.pk, [RestoreState.FROZEN], {"progress": restore.progress})
     told = {"restore": str(restore.pk), "operation": contract.operation, "listed": len(page.items), "new": len(news)}
     try:
-        record.commit(Commit(restore.workspace_id, None, [Entry(EventKind.EFFECT_RECOVERED, told, [*news, moved])]))
+        with failpoints.committing("listing"):
+            record.commit(Commit(restore.workspace_id, None, [Entry(EventKind.EFFECT_RECOVERED, told, [*news, moved])]))
     except LostRace as error:
         log.info("after the restore: %s", error)
 

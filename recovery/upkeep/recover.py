@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
+from recovery import failpoints
 from recovery.contract import registry
 from recovery.contract.errors import UnknownOperation
 from recovery.engine import lookfirst, reconcile, snapshots
@@ -94,7 +95,7 @@ def _doubt_open(restore: Restore, stretch: Stretch, now: datetime) -> int:
             left += 1
             continue
         entries = lookfirst.doubt(effect, contract, snapshots.run_of(effect), stretch, now)
-        _try(Commit(effect.workspace_id, effect.run_id, entries))
+        _try("doubt", Commit(effect.workspace_id, effect.run_id, entries))
     return left
 
 
@@ -185,13 +186,14 @@ def _finish(restore: Restore, unlisted: list[dict[str, Any]], unlooked: int) -> 
     swept = {"state": RestoreState.SWEPT, "found": found, "left": left}
     data = {"restore": str(restore.pk), "epoch": restore.epoch, "found": found, "left": left}
     change = record.move("restore", restore.pk, [RestoreState.FROZEN], swept, times={"swept_at": 0})
-    _try(Commit(restore.workspace_id, None, [Entry(EventKind.EPOCH_SWEPT, data, [change])]))
+    _try("swept", Commit(restore.workspace_id, None, [Entry(EventKind.EPOCH_SWEPT, data, [change])]))
     return "swept"
 
 
-def _try(commit: Commit) -> bool:
+def _try(room: str, commit: Commit) -> bool:
     try:
-        record.commit(commit)
+        with failpoints.committing(room):
+            record.commit(commit)
     except LostRace as error:
         log.info("after the restore: %s", error)
         return False
