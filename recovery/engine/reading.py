@@ -49,14 +49,16 @@ def no_answer(error: str, raw: str) -> ReadbackAnswer:
     return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, clock.now(), None, 0, error, None)
 
 
-def evidence(effect: Effect, answer: ReadbackAnswer, now: datetime) -> dict[str, Any]:
-    """The row that keeps ``answer``; ``now`` is the database's time."""
+def evidence(
+    effect: Effect, answer: ReadbackAnswer, now: datetime, kind: EvidenceKind = EvidenceKind.READBACK
+) -> dict[str, Any]:
+    """The row that keeps ``answer``, asked for or (``kind``) sent by themselves; ``now`` is the database's time."""
     return {
         "id": new_id(),
         "workspace_id": effect.workspace_id,
         "run_id": effect.run_id,
         "effect_id": effect.pk,
-        "kind": EvidenceKind.READBACK,
+        "kind": kind,
         "claim": answer.claim,
         "strength": answer.strength,
         "facts": rows_json(answer.facts),

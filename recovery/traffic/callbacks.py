@@ -20,8 +20,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from recovery import failpoints
 from recovery.contract import EffectContract, canonical, registry
 from recovery.contract.errors import CanonicalError, ContractError
-from recovery.contract.readback import ReadbackAnswer, rows_json
-from recovery.engine import endings, intents, snapshots
+from recovery.contract.readback import ReadbackAnswer
+from recovery.engine import endings, intents, reading, snapshots
 from recovery.engine.changes import open_review, reason
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Verb
@@ -182,7 +182,7 @@ def _about(effect: Effect, row: dict[str, Any], body: bytes, *, alone: bool) -> 
     said = _read(effect, contract, body, now, min((a.committed_at for a in snap.attempts), default=None))
     if alone:
         return _kept(effect, row, said, now)
-    evidence = _evidence(effect, said, now)
+    evidence = reading.evidence(effect, said, now, EvidenceKind.CALLBACK)
     seen = snapshots.build(
         effect,
         contract,
@@ -245,7 +245,7 @@ def _matched(effect: Effect, row: dict[str, Any], said: ReadbackAnswer, evidence
 def _kept(
     effect: Effect, row: dict[str, Any], said: ReadbackAnswer, now: datetime, evidence: dict[str, Any] | None = None
 ) -> Commit:
-    entry = _matched(effect, row, said, evidence or _evidence(effect, said, now))
+    entry = _matched(effect, row, said, evidence or reading.evidence(effect, said, now, EvidenceKind.CALLBACK))
     entry.changes = [*entry.changes, record.move("effect", effect.pk, None, {}, times={"next_check_at": 0}, bump=True)]
     return Commit(effect.workspace_id, effect.run_id, [entry])
 
@@ -260,23 +260,6 @@ def _set_aside(dependency: Dependency, row: dict[str, Any]) -> None:
     changes = [record.new("callback", aside, {"received_at": 0}), review]
     with failpoints.committing("callback"):
         record.commit(Commit(dependency.workspace_id, None, [Entry(EventKind.CALLBACK_SET_ASIDE, told, changes)]))
-
-
-def _evidence(effect: Effect, said: ReadbackAnswer, now: datetime) -> dict[str, Any]:
-    return {
-        "id": new_id(),
-        "workspace_id": effect.workspace_id,
-        "run_id": effect.run_id,
-        "effect_id": effect.pk,
-        "kind": EvidenceKind.CALLBACK,
-        "claim": said.claim,
-        "strength": said.strength,
-        "facts": rows_json(said.facts),
-        "detail": {"item": said.item, "others": 0, "error": said.error, "as_of": None},
-        "raw": said.raw[: endings.RAW_KEPT].replace("\x00", "\ufffd"),
-        "digest": hashlib.sha256(said.raw.encode()).hexdigest(),
-        "observed_at": now,
-    }
 
 
 def _unread(raw: str, at: datetime) -> ReadbackAnswer:

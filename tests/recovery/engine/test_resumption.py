@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from recovery import failpoints
 from recovery.actions import resumption
 from recovery.engine.refusals import NotAsked
 from runs import access
@@ -60,8 +61,6 @@ def test_go_on_lets_it_go_on_over_what_was_found(w: World) -> None:
 
 def test_nothing_is_sent_while_the_checks_are_made_again(w: World) -> None:
     """Invariant 13: also not in the moment in which its owner is at work on them."""
-    from recovery import failpoints
-
     run = asked(w)
     second = w.effects(run)[1]
     met: list[str] = []
