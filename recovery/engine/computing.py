@@ -397,6 +397,3 @@ def _refused(contract: ComputeContract, about: UUID, code: str, **facts: Any) ->
 
 def _code(call: Call) -> str:
     return str((call.outcome or {}).get("code", ""))
-
-
-__all__ = ["Delivered", "ask", "begin", "go"]

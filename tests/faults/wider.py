@@ -267,7 +267,13 @@ WIDER = (
     Scene("family cancelled", _family_cancelled, [("cancelled", []), ("cancelled", [])]),
     Scene("family paused", _family_paused, _PAUSED),
     Scene("pause", _waiting_family, _PAUSED, asked={"what": "pause"}),
-    Scene("looked at", _to_be_looked_at, [("waiting", [_paid(1), ("refund:ch_2", "ready", 0)])]),
+    # Where nobody has asked yet, what is ready goes: it was decided on before its run was away.
+    Scene(
+        "looked at",
+        _to_be_looked_at,
+        [("waiting", [_paid(1), ("refund:ch_2", "ready", 0)])],
+        or_else=[("waiting", [_paid(1), _paid(2)])],
+    ),
     Scene("go on", _asked, [_ran(1, 2)], asked={"what": "go_on"}),
     Scene("older version", _older_version, [("completed", [])], asked={"what": "work", "contracts": deeds.NEWER}),
     Scene("quarantined", _broken, [("quarantined", [])]),
