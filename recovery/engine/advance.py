@@ -35,7 +35,7 @@ from recovery.engine import (
     stepping,
     workers,
 )
-from recovery.engine.changes import reason
+from recovery.engine.changes import UNCHECKED, reason
 from recovery.engine.memory import Mending, Pending, Waiting
 from recovery.engine.session import Session, Superseded
 from runs import clock, record
@@ -334,6 +334,8 @@ class _Advance:
     def _wait_for_version(self, code: str, *, on: WaitingOn = WaitingOn.VERSION_MISSING, **facts: Any) -> str:
         """Not touched: a worker that knows the version, or has the key, will take it. The checkpoint stays as it is."""
         s = self.s
+        # What stopped it before still does: its checks were not made (invariant 13).
+        stands = [line for line in s.run["gate"] if line.get("code") in UNCHECKED]
         s.commit(
             [Entry(EventKind.RUN_WAITED, reason(code, **facts))],
             run={
@@ -341,7 +343,7 @@ class _Advance:
                 "waiting_on": on,
                 "lease_owner": None,
                 "tries": 0,
-                "gate": [reason(code, **facts)],
+                "gate": [reason(code, **facts), *stands],
             },
             times={"wake_at": 60},
             checkpoint=False,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from recovery import failpoints
 from recovery.contract import Start, canonical, registry
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepChild
@@ -70,7 +71,10 @@ def start(s: Session, transition: Start) -> str:
     first = Commit(s.workspace, born.id, [born.entry], behalf=s.run["principal"], checkpoint=born.checkpoint)
     with transaction.atomic():
         word = _wait(s, [Entry(EventKind.RUN_CHILD_STARTED, told)])
+        failpoints.hit("child.before_write")
         record.accept(first, born.row, accepting.TIMES)
+        failpoints.hit("child.before_commit")
+    failpoints.hit("child.after_commit")
     return word
 
 
@@ -161,6 +165,7 @@ def _tell(child: Run, kind: EventKind, changes: list[Change], data: Mapping[str,
     """Commit a request of the child's own. Who was first decides; a child that moved is looked at again later."""
     told = {**data, "parent": str(child.parent_id)}
     try:
-        record.commit(Commit(child.workspace_id, child.pk, [Entry(kind, told, changes)]))
+        with failpoints.committing("tell"):
+            record.commit(Commit(child.workspace_id, child.pk, [Entry(kind, told, changes)]))
     except LostRace:
         return

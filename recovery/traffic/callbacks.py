@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from recovery import failpoints
 from recovery.contract import EffectContract, canonical, registry
 from recovery.contract.errors import CanonicalError, ContractError
 from recovery.contract.readback import ReadbackAnswer
@@ -137,15 +138,20 @@ def find(dependency: Dependency, body: bytes) -> Effect | None:
 def _references(dependency: Dependency, parsed: Any) -> list[tuple[str, str]]:
     """What the contracts of this dependency read as our reference in the message."""
     found = []
+    # What goes somewhere else while its dependency is away is answered from there.
+    serves = Dependency.objects.filter(workspace_id=dependency.workspace_id, failover=dependency)
+    names = {dependency.name, *serves.values_list("name", flat=True)}
     for contract in registry.effects():
         readback = contract.reconcile
-        if contract.dependency != dependency.name or readback is None or readback.reference is None:
+        if contract.dependency not in names or readback is None or readback.reference is None:
             continue
         try:
             item = readback.item_of(parsed)
             reference = None if item is None else readback.reference(item)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            continue  # not a message of this operation
+        except Exception as error:
+            # An author's functions over what they were not written for: not a message of this operation.
+            log.info("%s: reads no reference in a message: %r", contract.operation, error)
+            continue
         if isinstance(reference, str) and 0 < len(reference) <= 255 and (contract.operation, reference) not in found:
             found.append((contract.operation, reference))
     return found
@@ -154,7 +160,8 @@ def _references(dependency: Dependency, parsed: Any) -> list[tuple[str, str]]:
 def _match(effect: Effect, row: dict[str, Any], body: bytes) -> None:
     for again in range(TRIES):
         try:
-            record.commit(_about(effect, row, body, alone=again == TRIES - 1))
+            with failpoints.committing("callback"):
+                record.commit(_about(effect, row, body, alone=again == TRIES - 1))
             return
         except (StaleVersion, IllegalMove, LostRace) as error:
             if again == TRIES - 1 or error.facts.get("thing") == "callback_once":
@@ -251,7 +258,8 @@ def _set_aside(dependency: Dependency, row: dict[str, Any]) -> None:
     )
     told = {"callback": str(row["id"]), "message": row["message"], "dependency": dependency.name}
     changes = [record.new("callback", aside, {"received_at": 0}), review]
-    record.commit(Commit(dependency.workspace_id, None, [Entry(EventKind.CALLBACK_SET_ASIDE, told, changes)]))
+    with failpoints.committing("callback"):
+        record.commit(Commit(dependency.workspace_id, None, [Entry(EventKind.CALLBACK_SET_ASIDE, told, changes)]))
 
 
 def _unread(raw: str, at: datetime) -> ReadbackAnswer:

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from recovery.engine.changes import UNCHECKED
+
 PASSES: Final = 2.0
 """Seconds' worth of calls that are rung ahead: a pass may be late."""
 
@@ -32,6 +34,7 @@ WITH waiting AS MATERIALIZED (
     WHERE e.not_before <= %(now)s AND e.state = 'ready'
       -- Nothing is sent for a run that a person has to let go on, or take out of quarantine (invariant 13).
       AND r.state NOT IN ('quarantined', 'pausing', 'paused') AND r.waiting_on <> 'person'
+      AND NOT jsonb_path_query_array(r.gate, '$[*].code') ?| %(unchecked)s::text[]
       -- Nor from a record that was restored, before it is known again what had happened.
       AND e.workspace_id <> ALL(%(frozen)s)
       -- Nothing goes to what is closed off; new work that is refused meanwhile is told so.
@@ -62,5 +65,7 @@ def next_to_send(now: datetime, page: int, frozen: Sequence[UUID] = ()) -> list[
     ``frozen``: workspaces that a restore holds.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_SQL, {"now": now, "page": page, "passes": PASSES, "frozen": list(frozen)})
+        cursor.execute(
+            _SQL, {"now": now, "page": page, "passes": PASSES, "frozen": list(frozen), "unchecked": sorted(UNCHECKED)}
+        )
         return [id for (id,) in cursor.fetchall()]

@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from recovery import bells, failpoints
-from recovery.engine import approvals, lineage, mending_runs, workers
+from recovery.engine import approvals, computing, lineage, mending_runs, workers
 from recovery.traffic import breaker, drains, feeding
 from recovery.upkeep import notify, restore
 from runs import clock, record
@@ -56,9 +56,6 @@ RING_AGAIN = {
 
 FURTHEST = 20 * PAGE
 """Rows that one pass looks at: what was rung lately or cannot go now must not hide what stands behind it."""
-
-HELD_BACK = (RunState.QUARANTINED, RunState.PAUSING, RunState.PAUSED)
-"""States of a run whose ready effects stay where they are until a person says so."""
 
 ON_EFFECTS = (WaitingOn.UNKNOWN, WaitingOn.APPROVAL, WaitingOn.IN_FLIGHT)
 
@@ -106,6 +103,7 @@ class Sweep:
             "expired": lambda: approvals.expire_due(now, PAGE),
             "quorums": lambda: self._quorums(now),
             "calls": lambda: self._calls(now),
+            "lost calls": lambda: self._lost_calls(now),
             "notices": lambda: self._notices(now),
         }
         counts = {name: _part(name, part) for name, part in parts.items()}
@@ -189,7 +187,12 @@ class Sweep:
 
     def _calls(self, now: datetime) -> int:
         due = Call.objects.filter(state=CallState.READY, not_before__lte=now).order_by("not_before")
-        return self._ring_all("ask", due.exclude(run__state__in=HELD_BACK).values_list("pk"))
+        return self._ring_all("ask", due.exclude(drains.STANDS_STILL).values_list("pk"))
+
+    def _lost_calls(self, now: datetime) -> int:
+        """Calls whose sender died or whose limit is over; a run that has ended or stands still does not look."""
+        gone = list(computing.lost(now).values_list("pk", flat=True)[:PAGE])
+        return sum(computing.lose(call) == CallState.LOST for call in gone)
 
     def _notices(self, now: datetime) -> int:
         """What people are to be told: new rows for what was opened, and those whose time has come."""
@@ -234,7 +237,8 @@ def _part(name: str, part: Callable[[], int]) -> int:
         return part()
     except (OperationalError, InterfaceError):
         raise  # the record is away: whoever sweeps opens it anew
-    except (DatabaseError, RunsError):
+    except Exception:
+        # Also a fault of ours, or of a contract's author: the other parts, and the next pass, are due all the same.
         log.exception("sweep: %s broke", name)
         return 0
 

@@ -224,6 +224,18 @@ def test_a_cancelled_run_asks_no_more(w: World) -> None:
     assert w.sandbox.requests() == []
 
 
+def test_a_call_that_is_out_when_its_run_is_cancelled_does_not_keep_its_permit(w: World) -> None:
+    """Its sender died and its run looks no more: the sweep gives it up (invariant 12)."""
+    run = think(w, "once")
+    die(w, run, "call.committed")
+    w.cancel(run)
+    w.drive()
+    assert w.run(run).state == RunState.CANCELLED
+    assert states(run) == [CallState.LOST]
+    assert Capacity.objects.get().in_flight == 0
+    assert w.run(run).state == RunState.CANCELLED
+
+
 def test_a_missing_credential_asks_nobody(w: World) -> None:
     Dependency.objects.filter(name="notices").update(credential="nowhere")
     run = think(w, "once")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from recovery.engine import intents
-from recovery.traffic import degraded
+from recovery.engine import intents, lookfirst, reading
+from recovery.traffic import callbacks, degraded
 from runs import clock
 from runs.models import Attempt, Degraded, Dependency, Effect
-from runs.states import EffectState, EventKind, RunState
+from runs.states import Claim, EffectState, EventKind, RunState
 from tests.recovery.engine import contracts, versions
 from tests.recovery.engine.plans import SOON, mends, plan_of, trip, trips
 from tests.recovery.engine.versions import use
@@ -126,3 +127,20 @@ def test_what_is_irreversible_or_signed_only_waits(w: World) -> None:
         for contract in (contracts.pay, contracts.slow, replace(contracts.soft, irreversible="money leaves")):
             assert degraded.route(one, contract) == one
             assert not degraded.refuses(one, contract)
+
+
+def test_word_from_the_target_is_matched_and_a_restore_asks_both(w: World) -> None:
+    """What went elsewhere is known there: a message of theirs, and the look before a first send (invariants 2, 3)."""
+    one = _closed(w, Degraded.FAILOVER)
+    assert one.failover is not None
+    run = w.accept("test.many", "soft")
+    w.advance(run)
+    effect = w.effect(run)
+    said = {"type": "refund.succeeded", "data": {"reference": effect.sent_key, "id": "re_1"}}
+    assert callbacks.find(one.failover, json.dumps(said).encode()) == effect
+    assert lookfirst._places(effect, contracts.soft) == [one.failover, one]
+    silent, none = (reading.no_answer("e", ""), replace(reading.no_answer("", ""), claim=Claim.NOT_FOUND))
+    there = replace(none, claim=Claim.HAPPENED)
+    assert lookfirst._first_word([none, silent, there]) is there
+    assert lookfirst._first_word([none, silent]) is silent, "one that did not answer may have it"
+    assert lookfirst._first_word([none, none]) is none
