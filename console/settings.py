@@ -213,6 +213,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 MAIL_HOST = env.values.get("RECOURSE_MAIL_HOST", "")
 RECOURSE_MAIL_FROM = env.values.get("RECOURSE_MAIL_FROM", "recourse@localhost")
 MAILERS = {}
+SILENCED_SYSTEM_CHECKS = [] if MAIL_HOST else ["mail.W001"]  # each notice says that no mail server is set
 if MAIL_HOST:
     MAILERS["default"] = {
         "BACKEND": "django.core.mail.backends.smtp.EmailBackend",

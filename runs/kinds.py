@@ -13,6 +13,7 @@ class EventKind(TextChoices):
     RUN_ADVANCED = "run.advanced"
     RUN_WAITED = "run.waited"
     RUN_WOKEN = "run.woken"
+    RUN_STALE_REFUSED = "run.stale_refused"
     RUN_CHECKED = "run.checked"
     RUN_COMPLETED = "run.completed"
     RUN_FAILED = "run.failed"

@@ -261,6 +261,7 @@ _KINDS: Final[dict[str, Callable[[Data, Effect | None, Data], Said | None]]] = {
     EventKind.RUN_QUARANTINED: _quarantined,
     EventKind.RUN_CANCEL_ASKED: _cancel,
     EventKind.RUN_SIGNALLED: _signalled,
+    EventKind.RUN_STALE_REFUSED: _plain(gettext_lazy("A worker that had lost the run tried to write; it was refused")),
     EventKind.RUN_PAUSE_ASKED: _plain(gettext_lazy("Asked to pause")),
     EventKind.RUN_PAUSED: _plain(gettext_lazy("Paused: nothing of it is in flight")),
     EventKind.RUN_RESUMED: _plain(gettext_lazy("Let go on")),

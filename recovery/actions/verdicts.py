@@ -13,6 +13,7 @@ from recovery.engine import snapshots
 from recovery.engine.judging import Case
 from recovery.engine.refusals import AlreadyDone
 from recovery.engine.verdicts import Weight, verdict_digest, weigh
+from recovery.traffic.admission import standing_of
 from runs import clock
 from runs.errors import NotFound, StaleVersion
 from runs.models import Effect, Evidence, Person, Verdict
@@ -27,7 +28,7 @@ def weight_of(effect: Effect, says: VerdictSays, ticked: Sequence[UUID]) -> Weig
     """
     now = clock.now()
     contract = registry.effect_contract(effect.operation, effect.contract_version)
-    snap = snapshots.take(effect, contract, snapshots.run_of(effect), now)
+    snap = snapshots.take(effect, contract, snapshots.run_of(effect), now, standing_of(effect.dependency))
     return weigh(Case(snap, contract, now), says, ticked)
 
 

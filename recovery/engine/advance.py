@@ -84,6 +84,7 @@ def advance(workspace: UUID, run: UUID) -> str:
         # Somebody took over. An old token changes no state; the answer it brings is kept as evidence (invariant 6).
         log.warning("run %s: nothing was written, %s", run, error)
         letting_go.keep_answer(session)
+        letting_go.note_refused(session)
         return "stale"
     except (LostRace, StaleVersion, IllegalMove) as error:
         # A row that this commit relied on moved meanwhile. Nothing was written; the run is looked at anew.

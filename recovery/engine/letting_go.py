@@ -37,6 +37,15 @@ def keep_answer(s: Session) -> None:
     s.buffer = []
 
 
+def note_refused(s: Session) -> None:
+    """Keep that a write of this worker was refused, its token being an older one (fault 24). Changes no state."""
+    told = {"token": int(s.run["token"]), "worker": str(s.me.id)}
+    try:
+        record.commit(record.Commit(s.workspace, s.id, [Entry(EventKind.RUN_STALE_REFUSED, told)]))
+    except DatabaseError as away:
+        log.warning("run %s: that a stale write was refused is not kept (%s)", s.id, away)
+
+
 def let_go(s: Session, error: Exception) -> None:
     """Commit what is known and release the lease. Where the record does not answer, this process takes a new name:
     the old one falls silent, and what it held is free after that. An answer in memory only is worth some patience.

@@ -46,6 +46,9 @@ def figures() -> list[Figure]:
         *_queues(),
         *_people(),
         *_restores(),
+        *_fences(),
+        *_mending(),
+        *_computations(),
     ]
 
 
@@ -215,3 +218,46 @@ def _restores() -> Iterator[Figure]:
     """Whether a restore of the record holds sends back anywhere."""
     held = 1.0 if queries.any_holding() else 0.0
     yield Figure("frozen", "1: the record was restored and sending is held back somewhere.", held)
+
+
+def _fences() -> Iterator[Figure]:
+    """Writes of workers that had lost their run, and leases under which nothing was committed: done again since."""
+    rows = _rows(
+        f"""SELECT r.type, count(*) FILTER (WHERE e.kind = %(refused)s), count(*) FILTER (WHERE e.kind = %(leased)s)
+            FROM {_LATEST} e JOIN runs_run r ON r.id = e.run_id
+            LEFT JOIN runs_event before ON before.run_id = e.run_id AND before.seq = e.seq - 1
+            WHERE e.kind = %(refused)s OR e.kind = %(leased)s AND before.kind = %(leased)s GROUP BY r.type""",
+        refused=EventKind.RUN_STALE_REFUSED,
+        leased=EventKind.RUN_LEASED,
+        events=EVENTS,
+    )
+    for type, refused, again in rows:
+        yield Figure("stale_refused", "Writes refused because another worker owned the run.", refused, {"type": type})
+        help = "Leases that ended before anything was committed: what was done under them was done again."
+        yield Figure("leases_without_progress", help, again, {"type": type})
+
+
+def _mending() -> Iterator[Figure]:
+    """Compensation plans that are not over, by state, and the age of the oldest."""
+    rows = _rows(
+        """SELECT state, count(*), max(extract(epoch FROM runs_now() - made_at))
+           FROM (SELECT * FROM runs_plan WHERE ended_at IS NULL ORDER BY id LIMIT %(effects)s) p GROUP BY state""",
+        effects=EFFECTS,
+    )
+    for state, n, age in rows:
+        yield Figure("plans_open", "Compensation plans that are not over.", n, {"state": state})
+        yield Figure("plans_oldest_seconds", "Age of the oldest of them.", age, {"state": state})
+
+
+def _computations() -> Iterator[Figure]:
+    """Computations by what came of them, and what they cost in their authors' units."""
+    rows = _rows(
+        """SELECT operation, unit, state, count(*), sum(coalesce(spent, reserved))
+           FROM (SELECT * FROM runs_call ORDER BY id DESC LIMIT %(effects)s) c GROUP BY 1, 2, 3""",
+        effects=EFFECTS,
+    )
+    for operation, unit, state, n, cost in rows:
+        labels = {"operation": operation, "state": state}
+        yield Figure("computations", "Samples that were asked for, by what came of them.", n, labels)
+        help = "What they cost, or may have cost, in the contract's unit."
+        yield Figure("computation_cost", help, cost or 0, {**labels, "unit": unit})

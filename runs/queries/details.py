@@ -208,7 +208,7 @@ def checkpoints_page(run: Run, *, before: int | None = None, limit: int = 100) -
 def effect_detail(person: Person, id: UUID, *, within: UUID | None = None) -> EffectDetail:
     """The effect's page. Raises NotFound."""
     rows = _with_everything(
-        Effect.objects.select_related("workspace", "run__started_by", "dependency", "group"),
+        Effect.objects.select_related("workspace", "run__started_by", "dependency__capacity", "group"),
         raw=True,
     )
     effect = sight.only(rows, person, id, within)

@@ -22,7 +22,7 @@ from runs.errors import ActionMismatch
 from runs.history import chain
 from runs.models import Attempt, Effect, Event, Run, Worker
 from runs.record import Act
-from runs.states import RunState
+from runs.states import EventKind, RunState
 from tests.databases import FreshDatabase
 from tests.faults import deeds, scenes
 from tests.faults.conftest import Workers
@@ -111,7 +111,7 @@ def test_row_22_two_deliveries_at_the_same_moment(w: World, forks: Workers) -> N
 
 
 def test_row_23_two_workers_resume_one_checkpoint(w: World, forks: Workers) -> None:
-    """The first is stopped with the checkpoint in its hands; the second goes on; the first writes no row."""
+    """The first is stopped with the checkpoint in its hands; the second goes on; the first changes nothing."""
     scene = SCENES["order"]
     asked = scene.play(w)
     stopped = forks.start(point="checkpoint.after_load", action="stop", **asked)
@@ -121,7 +121,8 @@ def test_row_23_two_workers_resume_one_checkpoint(w: World, forks: Workers) -> N
     scenes.finish(w)
     before = Event.objects.count()
     assert forks.go_on(stopped) == {"code": 0}
-    assert Event.objects.count() == before
+    refused = Event.objects.order_by("id")[before:]
+    assert [(e.kind, e.body["moves"]) for e in refused] == [(EventKind.RUN_STALE_REFUSED, [])], "told, no state moved"
     assert scenes.ends(w) == scene.end
 
 

@@ -39,7 +39,7 @@ def test_the_checks_before_going_on_see_it(w: World) -> None:
     later(minutes=11)
     w.drive()
     report = w.events(run, EventKind.RUN_CHECKED)[-1].data["checks"]
-    assert next(line for line in report if line["n"] == 7)["facts"]["signals"] == 1
+    assert next(line for line in report if line["n"] == 7)["facts"]["signals"] == ["told"]
     assert w.run(run).state == RunState.COMPLETED
 
 

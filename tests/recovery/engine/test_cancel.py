@@ -10,6 +10,7 @@ from recovery import failpoints
 from recovery.actions import runs as actions
 from runs import errors
 from runs.models import Approval, Checkpoint
+from runs.record import Committed
 from runs.states import ApprovalState, EffectState, EventKind, ReviewKind, RunState, WaitingOn
 from tests.recovery.engine.world import World
 from tests.recovery.signers import sign
@@ -84,8 +85,8 @@ def test_a_slow_step_does_not_send_after_the_request(w: World, monkeypatch: pyte
     sessions: list[Session] = []
     take = Session.take
 
-    def taken(self: Session, done: object) -> None:
-        take(self, done)  # type: ignore[arg-type]
+    def taken(self: Session, done: Committed, began: float) -> None:
+        take(self, done, began)
         sessions.append(self)
 
     monkeypatch.setattr(Session, "take", taken)

@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from recovery import failpoints
-from recovery.engine import insisting, letting_go, reconcile, workers
+from recovery.engine import insisting, letting_go, reading, workers
 from recovery.engine.dispatch import dispatch
 from runs import record
 from runs.models import Effect, Evidence
@@ -105,7 +105,7 @@ def test_what_a_readback_said_and_no_column_holds_is_a_check_without_an_answer(w
     run = w.accept("test.many", "card")
     w.advance(run)
     with pytest.MonkeyPatch.context() as odd:
-        odd.setattr(reconcile, "_read", _beyond(reconcile._read))
+        odd.setattr(reading, "read", _beyond(reading.read))
         w.reconcile(w.effect(run))
     (seen,) = Evidence.objects.filter(effect=w.effect(run))
     assert (seen.claim, seen.detail["error"]) == (Claim.UNAVAILABLE, "unreadable_answer")

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
+from recovery import failpoints
+from recovery.actions import compensations as actions
 from recovery.upkeep import metrics
+from runs.states import EventKind
+from tests.recovery.engine.plans import trip, trips
 from tests.recovery.engine.world import World
-from tests.recovery.stage import later
+from tests.recovery.stage import act, later
+
+__all__ = ["trips"]
 
 
 def figures() -> dict[tuple[str, ...], float]:
@@ -83,3 +91,43 @@ def test_no_figure_tells_a_workspace(w: World) -> None:
     assert names <= {"type", "dependency", "quantile", "verdict", "state", "outcome", "queue", "kind"}
     words = {value for one in metrics.figures() for value in one.labels.values()}
     assert not words & {w.s.here.slug, str(w.s.here.pk), w.s.there.slug}
+
+
+def test_a_worker_that_lost_its_run_and_one_that_did_nothing(w: World) -> None:
+    """The first writes too late and is refused, in the run's own history; the second dies before it commits."""
+    run = w.accept("test.many", "pay")
+
+    def taken_over() -> None:
+        failpoints.disarm("advance.before_commit")
+        w.dies(w.me)
+        with w.as_worker(w.worker()):
+            failpoints.arm("advance.leased", "raise")
+            with pytest.raises(failpoints.Failpoint):
+                w.advance(run)
+            failpoints.disarm("advance.leased")
+
+    failpoints.arm("advance.before_commit", taken_over)
+    assert w.advance(run) == "stale"
+    told = figures()
+    assert told["stale_refused", "test.many"] == 1
+    (refused,) = w.events(run, EventKind.RUN_STALE_REFUSED)
+    assert refused.data["worker"] == str(w.me.id) and refused.body["moves"] == []
+    assert told["leases_without_progress", "test.many"] == 1
+
+
+def test_computations_and_their_cost(w: World) -> None:
+    w.accept("test.thinker", mode="once", again=2)
+    w.drive()
+    told = figures()
+    assert told["computations", "test.once", "answered"] == 2
+    assert told["computation_cost", "test.once", "answered", "tokens"] == 80
+
+
+def test_plans_that_are_not_over(trips: World) -> None:
+    """A draft waits for a person; its age is told."""
+    run = trip(trips, "flight")
+    actions.propose(run, actor=trips.s.oncall_a, act=act("propose"), reason="the customer cancelled")
+    later(hours=1)
+    told = figures()
+    assert told["plans_open", "draft"] == 1
+    assert 3600 <= told["plans_oldest_seconds", "draft"] < 3700
