@@ -7,14 +7,12 @@ rings what can go, and only counts the rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
-
-from recovery.engine.changes import UNCHECKED
 
 PASSES: Final = 2.0
 """Seconds' worth of calls that are rung ahead: a pass may be late."""
@@ -59,13 +57,19 @@ SELECT id FROM placed WHERE place <= most ORDER BY backlog, place, capacity LIMI
 """
 
 
-def next_to_send(now: datetime, page: int, frozen: Sequence[UUID] = ()) -> list[UUID]:
+def next_to_send(now: datetime, page: int, *, unchecked: Collection[str], frozen: Sequence[UUID] = ()) -> list[UUID]:
     """Ready effects that their capacities can take in the next seconds, at most ``page``, in order. One query.
 
-    ``frozen``: workspaces that a restore holds.
+    ``unchecked``: codes of a run's gate that hold it until the checks have passed. ``frozen``: workspaces that a
+    restore holds.
     """
+    given: dict[str, Any] = {
+        "now": now,
+        "page": page,
+        "passes": PASSES,
+        "frozen": list(frozen),
+        "unchecked": sorted(unchecked),
+    }
     with connection.cursor() as cursor:
-        cursor.execute(
-            _SQL, {"now": now, "page": page, "passes": PASSES, "frozen": list(frozen), "unchecked": sorted(UNCHECKED)}
-        )
+        cursor.execute(_SQL, given)
         return [id for (id,) in cursor.fetchall()]

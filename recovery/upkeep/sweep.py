@@ -20,6 +20,7 @@ from django.db.models.functions import Now
 
 from recovery import bells, failpoints
 from recovery.engine import approvals, computing, lineage, mending_runs, workers
+from recovery.engine.changes import UNCHECKED
 from recovery.traffic import breaker, drains, feeding
 from recovery.upkeep import notify, restore
 from runs import clock, record
@@ -160,7 +161,8 @@ class Sweep:
 
     def _ready(self, now: datetime) -> int:
         """What is rung is what goes next: its capacity has room for it (recovery/traffic/feeding.py)."""
-        return sum(self._ring("dispatch", str(id)) for id in feeding.next_to_send(now, PAGE, self.frozen))
+        next_ones = feeding.next_to_send(now, PAGE, unchecked=UNCHECKED, frozen=self.frozen)
+        return sum(self._ring("dispatch", str(id)) for id in next_ones)
 
     def _drains(self, now: datetime) -> int:
         moved = 0
