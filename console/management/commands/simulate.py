@@ -26,7 +26,6 @@ from console.stack.processes import Processes
 from console.stack.services import Services
 from recovery.simulation.report import Report
 
-
 EVERY = 100
 """Seeds after which the command says how far it is."""
 
