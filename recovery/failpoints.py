@@ -22,7 +22,8 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -53,8 +54,23 @@ POINTS: Final = frozenset(
         "advance.after_flush",
         "advance.before_outcome",  # inline: the answer is in memory only
         "cancel.before_settle",
+        "pause.before_settle",
+        "migrate.before_commit",  # a run is moved to another version of its type, or its data to another schema
+        "migrate.after_commit",
+        "ask.before_commit",  # the nine checks ask a person whether it goes on
+        "ask.after_commit",
+        "quarantine.before_commit",
+        "quarantine.after_commit",
         "release.before_commit",  # an advance broke; the run is given back
         "release.after_commit",
+        # parents and children
+        "child.before_write",  # inside the transaction of its parent's wait, which is written
+        "child.before_commit",  # both written, and the transaction still open
+        "child.after_commit",
+        "tell.before_commit",  # a cancellation or a pause passes down to a child
+        "tell.after_commit",
+        "wake.before_commit",  # a child's end rings its parent
+        "wake.after_commit",
         # sending
         "send.before_claim",
         "send.after_claim",
@@ -69,8 +85,21 @@ POINTS: Final = frozenset(
         "dispatch.before_hold",  # it may not be sent, which is recorded
         "dispatch.after_hold",
         # computations
+        "call.before_claim",  # handed: nobody has taken it
+        "call.after_claim",
         "call.committed",  # a computation's budget is reserved, nothing has left
         "call.answered",  # its answer is in memory only
+        "call.before_outcome",
+        "call.after_outcome",
+        # traffic
+        "callback.before_commit",  # a genuine message of the other side is matched or set aside
+        "callback.after_commit",
+        "breaker.before_commit",  # written in every chain, and the transaction still open
+        "breaker.after_commit",
+        "waiting.before_commit",  # people are told that work waits for what is not called
+        "waiting.after_commit",
+        "drain.before_commit",
+        "drain.after_commit",
         # finding out
         "reconcile.before_ask",
         "reconcile.after_ask",
@@ -88,6 +117,30 @@ POINTS: Final = frozenset(
         "reconcile.after_settle",
         "lose.before_commit",
         "lose.after_commit",
+        # after a restore
+        "epoch.before_write",  # the record is found to be an older one
+        "epoch.before_commit",  # every workspace is frozen, and the transaction still open
+        "epoch.after_commit",
+        "mark.before_write",  # what is kept outside of what was last seen
+        "mark.after_write",
+        "doubt.before_commit",  # what was out may have been tried once more
+        "doubt.after_commit",
+        "void.before_commit",  # a request for signatures of an earlier epoch ends
+        "void.after_commit",
+        "listing.before_commit",  # a page of what the other side has under our keys
+        "listing.after_commit",
+        "look.before_commit",  # what looked unsent was read back
+        "look.after_commit",
+        "swept.before_commit",
+        "swept.after_commit",
+        # telling people
+        "notify.made",  # rows for what was opened, nobody is rung for them
+        "notify.before_take",
+        "notify.after_take",  # the next try is recorded, this one is not made
+        "notify.before_send",
+        "notify.after_send",
+        "notify.before_outcome",
+        "notify.after_outcome",
         # the clockwork
         "request.before_write",  # a request for signatures ran out, or nobody can meet it any more
         "request.before_commit",
@@ -111,8 +164,16 @@ _BEHIND: Final = {
     "request.before_write": "request.after_commit",
     "advance.before_lease": "advance.leased",
     "send.before": "send.after",
+    "child.before_write": "child.before_commit",
+    "epoch.before_write": "epoch.after_commit",
 }
 """The point at which what lies behind a point has happened, where the names do not say it."""
+
+
+_CALLS: Final = frozenset(
+    {"send.before", "send.after", "reconcile.before_ask", "notify.before_send", "notify.after_send"}
+)
+"""Points around a call to the other side: its answer is lost as a time that is over."""
 
 
 class Failpoint(Exception):
@@ -133,6 +194,14 @@ def hit(name: str) -> None:
         _armed[name]()
     if _drills is not None and os.path.exists(f"{_drills}/{name}"):
         _drill(_drills / name, name)
+
+
+@contextmanager
+def committing(room: str) -> Iterator[None]:
+    """The two points around a commit, or a write outside that counts as one; the second only if it was carried out."""
+    hit(f"{room}.before_commit")
+    yield
+    hit(f"{room}.after_commit")
 
 
 def arm(name: str, action: str | Callable[[], None], probability: float = 1.0) -> None:
@@ -247,7 +316,7 @@ def _lose_answer(name: str) -> None:
     room = name.partition(".")[0]
     if room == "bell":
         raise BrokerError(f"the broker took it and fell silent ({name})")
-    if name == "send.before" or name == "send.after" or name == "reconcile.before_ask":
+    if name in _CALLS:
         raise TimeoutError(f"done, and no answer came ({name})")
     if not connection.in_atomic_block:
         connection.close()  # it is really gone, with whatever was prepared on it

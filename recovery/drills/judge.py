@@ -27,7 +27,7 @@ class Verdict:
 
 def visibly_waits(run: Run) -> str:
     """What a run that has not ended visibly waits for, or an empty text."""
-    if Review.objects.filter(run=run, state="open").exists():
+    if run.state == RunState.PAUSED or Review.objects.filter(run=run, state="open").exists():
         return "a person"
     effects = list(Effect.objects.filter(run=run).exclude(next_check_at=None, state=EffectState.READY))
     if any(e.next_check_at is not None for e in effects):

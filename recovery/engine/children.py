@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from recovery import failpoints
 from recovery.contract import Start, canonical, registry
 from recovery.contract.errors import ContractError
 from recovery.contract.runs import RunType, StepChild
@@ -45,7 +46,7 @@ def start(s: Session, transition: Start) -> str:
     known = Run.objects.filter(parent_id=s.id, child_key=transition.key).first()
     if known is not None:
         _same(known, transition)
-        s.memory.child = Child(known.pk, transition.then)
+        s.memory.child = Child(known.pk, transition.key, transition.then)
         return ""
     depth = int(s.run["depth"]) + 1
     if depth > DEEPEST:
@@ -65,13 +66,15 @@ def start(s: Session, transition: Start) -> str:
         child_key=transition.key,
         depth=depth,
     )
-    s.memory.child = Child(born.id, transition.then)
-    s.memory.children = [{"id": str(born.id), "type": run_type.name, "key": transition.key}]
+    s.memory.child = Child(born.id, transition.key, transition.then)
     told = {"child": str(born.id), "type": run_type.name, "key": transition.key, "title": born.row["title"]}
     first = Commit(s.workspace, born.id, [born.entry], behalf=s.run["principal"], checkpoint=born.checkpoint)
     with transaction.atomic():
         word = _wait(s, [Entry(EventKind.RUN_CHILD_STARTED, told)])
+        failpoints.hit("child.before_write")
         record.accept(first, born.row, accepting.TIMES)
+        failpoints.hit("child.before_commit")
+    failpoints.hit("child.after_commit")
     return word
 
 
@@ -83,7 +86,6 @@ def turn(s: Session, child: Child) -> tuple[StepChild | None, str]:
     row = Run.objects.get(pk=child.id)
     if row.ended:
         s.memory.child = None
-        s.memory.children = []
         s.memory.done.append({"step": child.then, "child": str(row.pk)})
         s.buffer.append(Entry(EventKind.RUN_CHILD_ENDED, {"child": str(row.pk), "state": row.state}))
         return StepChild(row.pk, row.type, row.child_key, RunState(row.state), row.ended_how or {}), ""
@@ -163,6 +165,7 @@ def _tell(child: Run, kind: EventKind, changes: list[Change], data: Mapping[str,
     """Commit a request of the child's own. Who was first decides; a child that moved is looked at again later."""
     told = {**data, "parent": str(child.parent_id)}
     try:
-        record.commit(Commit(child.workspace_id, child.pk, [Entry(kind, told, changes)]))
+        with failpoints.committing("tell"):
+            record.commit(Commit(child.workspace_id, child.pk, [Entry(kind, told, changes)]))
     except LostRace:
         return

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from recovery import failpoints
 from recovery.contract import Fail, Finish
 from recovery.engine import approvals, contents, lineage
 from recovery.engine.changes import open_review, reason
@@ -134,34 +135,18 @@ def quarantine(s: Session, why: Mapping[str, Any], *, evidence: str = "", prior:
     data = {**why, "evidence": evidence[-EVIDENCE_KEPT:]}
     # No step has heard it: it is still there when a person takes the run out.
     s.consume = None
-    s.commit(
-        [
-            Entry(
-                EventKind.RUN_QUARANTINED,
-                data,
-                [
-                    open_review(
-                        ReviewKind.QUARANTINED,
-                        s.id,
-                        workspace=s.workspace,
-                        run=s.id,
-                        why=why,
-                        due_in=DUE_IN,
-                        high=True,
-                    )
-                ],
-            )
-        ],
-        run={
-            "state": RunState.QUARANTINED,
-            "waiting_on": "",
-            "lease_owner": None,
-            "wake_at": None,
-            "gate": [dict(why)],
-        },
-        checkpoint=False,
-        prior=prior,
+    review = open_review(
+        ReviewKind.QUARANTINED, s.id, workspace=s.workspace, run=s.id, why=why, due_in=DUE_IN, high=True
     )
+    held = {
+        "state": RunState.QUARANTINED,
+        "waiting_on": "",
+        "lease_owner": None,
+        "wake_at": None,
+        "gate": [dict(why)],
+    }
+    with failpoints.committing("quarantine"):
+        s.commit([Entry(EventKind.RUN_QUARANTINED, data, [review])], run=held, checkpoint=False, prior=prior)
     return "quarantined"
 
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
+from recovery import failpoints
 from runs import record
 from runs.errors import RunsError
 from runs.models import Run
@@ -68,7 +69,8 @@ def wake_parents(now: datetime, limit: int) -> int:
 def _wake(workspace: UUID, parent: UUID) -> int:
     change = record.run_moves({}, prior=LISTENS, times={"wake_at": 0})
     try:
-        record.commit(Commit(workspace, parent, [Entry(EventKind.RUN_WOKEN, {"by": "a child"}, [change])]))
+        with failpoints.committing("wake"):
+            record.commit(Commit(workspace, parent, [Entry(EventKind.RUN_WOKEN, {"by": "a child"}, [change])]))
     except RunsError as error:
         log.info("run %s is not woken by its child: %s", parent, error)
         return 0

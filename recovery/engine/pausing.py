@@ -10,6 +10,7 @@ from datetime import datetime
 
 from django.db.models import Max
 
+from recovery import failpoints
 from recovery.engine import children, finish, lineage
 from recovery.engine.changes import reason
 from recovery.engine.session import Session
@@ -24,6 +25,7 @@ MUST_SETTLE = (EffectState.IN_FLIGHT, EffectState.ACCEPTED)
 
 def settle(s: Session) -> str:
     """One step towards paused; a paused run that was woken is given back as it is."""
+    failpoints.hit("pause.before_settle")
     state = RunState(s.run["state"])
     deadline = s.deadline
     if deadline is not None and s.watch.now() >= deadline:

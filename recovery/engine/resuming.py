@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from recovery import failpoints
 from recovery.contract import registry
 from recovery.contract.pins import OnChange
 from recovery.contract.runs import RunType
@@ -85,7 +86,9 @@ def _migrate(s: Session, run_type: RunType, older: int | None) -> RunType | str:
     s.memory.unchecked = "migrated"
     row = moved_row(s.run, run_type)
     s.run.update(row)
-    s.commit([Entry(EventKind.RUN_MIGRATED, {**moved.facts, "digest": run_type.digest}, [])], run=row, why="migrated")
+    with failpoints.committing("migrate"):
+        entry = Entry(EventKind.RUN_MIGRATED, {**moved.facts, "digest": run_type.digest}, [])
+        s.commit([entry], run=row, why="migrated")
     return run_type
 
 
@@ -208,18 +211,17 @@ def ask_person(s: Session, run_type: RunType, why: Mapping[str, Any]) -> str:
         ReviewKind.RESUMPTION, s.id, workspace=s.workspace, run=s.id, group=group, why=why, due_in=finish.DUE_IN
     )
     anew: list[Change] = [record.close_reviews(s.id, [ReviewKind.RESUMPTION])] if _other_question(s, why) else []
-    s.commit(
-        [Entry(EventKind.RUN_WAITED, {"on": WaitingOn.PERSON, **why}, [*anew, review])],
-        run={
-            "state": RunState.WAITING,
-            "waiting_on": WaitingOn.PERSON,
-            "lease_owner": None,
-            "wake_at": s.deadline,
-            "tries": 0,
-            "gate": [dict(why)],
-        },
-        checkpoint=False,
-    )
+    waits = {
+        "state": RunState.WAITING,
+        "waiting_on": WaitingOn.PERSON,
+        "lease_owner": None,
+        "wake_at": s.deadline,
+        "tries": 0,
+        "gate": [dict(why)],
+    }
+    entry = Entry(EventKind.RUN_WAITED, {"on": WaitingOn.PERSON, **why}, [*anew, review])
+    with failpoints.committing("ask"):
+        s.commit([entry], run=waits, checkpoint=False)
     return "asks"
 
 

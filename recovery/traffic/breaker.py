@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from recovery import failpoints
 from recovery.engine.changes import open_review, reason
 from recovery.traffic.admission import WAITING
 from runs import clock, record
@@ -99,6 +100,8 @@ def _move(c: Capacity, step: Step) -> None:
                 changes.append(_change(c, step))
             data = {**facts, "dependencies": [one.name for one in of[workspace]]}
             record.commit(Commit(workspace, None, [Entry(EventKind.BREAKER_MOVED, data, changes)]))
+        failpoints.hit("breaker.before_commit")
+    failpoints.hit("breaker.after_commit")
 
 
 def _change(c: Capacity, step: Step) -> Change:
@@ -149,7 +152,8 @@ def tell_who_waits() -> int:
         if count:
             said = {"dependency": one.name, "waiting": count}
             entry = Entry(EventKind.DEPENDENCY_WAITED, said, [not_sending(one, code)])
-            record.commit(Commit(one.workspace_id, None, [entry]))
+            with failpoints.committing("waiting"):
+                record.commit(Commit(one.workspace_id, None, [entry]))
             told += 1
     return told
 

@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override
 from standardwebhooks import Webhook
 
+from recovery import failpoints
 from recovery.ports.base import AnswerKind
 from recovery.ports.http import call
 from runs import clock, secret_text
@@ -78,7 +79,10 @@ def make(limit: int) -> int:
     """A row for each open review and each target that wants its kind. Any number of sweeps make each once."""
     with connection.cursor() as cursor:
         cursor.execute(_MAKE, [limit])
-        return int(cursor.rowcount)
+        made = int(cursor.rowcount)
+    if made:
+        failpoints.hit("notify.made")
+    return made
 
 
 def deliver(notice_id: UUID) -> str:
@@ -93,13 +97,17 @@ def deliver(notice_id: UUID) -> str:
     if notice.target.ended_at is not None or (notice.review.state != ReviewState.OPEN and not notice.tries):
         return _ended(notice, NoticeState.DROPPED, "nobody needs to hear of it any more")
     pause = PAUSES[min(notice.tries, len(PAUSES) - 1)]
+    failpoints.hit("notify.before_take")
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, [str(pause.total_seconds()) + " s", notice.pk, notice.tries])
         if cursor.rowcount != 1:
             return "another was first"
+    failpoints.hit("notify.after_take")
     notice.tries += 1
     connection.close()  # given back to the pool: none is held during the call
+    failpoints.hit("notify.before_send")
     problem = _by_webhook(notice) if notice.target.channel == Channel.WEBHOOK else _by_mail(notice)
+    failpoints.hit("notify.after_send")
     if not problem:
         return _ended(notice, NoticeState.SENT, "")
     if problem == str(GONE):
@@ -179,7 +187,7 @@ def _by_mail(notice: Notice) -> str:
     """The same by e-mail; its Message-ID is the notice's, so that a repeat is known as one."""
     body = told(notice)
     message = EmailMessage(
-        subject=f"[{notice.workspace.slug}] {body['data']['title']}".replace("\n", " ")[:200],
+        subject=" ".join(f"[{notice.workspace.slug}] {body['data']['title']}".split())[:200],
         body=body["text"],
         from_email=settings.RECOURSE_MAIL_FROM,
         to=[notice.target.address],
@@ -196,7 +204,9 @@ def _by_mail(notice: Notice) -> str:
 
 def _ended(notice: Notice, state: NoticeState, error: str) -> str:
     rows = Notice.objects.filter(pk=notice.pk, state=NoticeState.WAITING)
+    failpoints.hit("notify.before_outcome")
     rows.update(state=state, ended_at=clock.now(), error=error[:ERROR_KEPT])
+    failpoints.hit("notify.after_outcome")
     return state
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from recovery import failpoints
 from recovery.engine import lookfirst, workers
 from recovery.engine.changes import open_review, reason
 from recovery.upkeep import outside
@@ -73,8 +74,10 @@ def frozen() -> list[UUID]:
 
 
 def _write(path: Path, marker: Marker) -> bool:
+    failpoints.hit("mark.before_write")
     try:
         outside.write(path, marker)
+        failpoints.hit("mark.after_write")
     except OSError as error:
         log.error("what was last seen of the record cannot be kept: %s", error)
         return False
@@ -120,12 +123,20 @@ def marked(epoch: int, mark: int, where: Here) -> Marker:
     return Marker(epoch, mark, event, at.isoformat() if at else None, where.system, where.timeline, heads)
 
 
-@transaction.atomic
 def begin(cause: str, where: Here, epoch: Epoch, marker: Marker | None) -> int:
     """Begin a new epoch: each workspace is frozen, its chain names what was last seen outside, its people are told.
 
     The chain goes on from where the backup left it; nothing is computed anew.
     """
+    failpoints.hit("epoch.before_write")
+    with transaction.atomic():
+        spaces = _begin(cause, where, epoch, marker)
+        failpoints.hit("epoch.before_commit")
+    failpoints.hit("epoch.after_commit")
+    return spaces
+
+
+def _begin(cause: str, where: Here, epoch: Epoch, marker: Marker | None) -> int:
     _id, backup_at = epochs.last_event()
     now = clock.now()
     number = max(epoch.pk, marker.epoch if marker else epoch.pk + UNSEEN) + 1

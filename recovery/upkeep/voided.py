@@ -6,6 +6,7 @@ import logging
 from typing import Any
 from uuid import UUID
 
+from recovery import failpoints
 from recovery.contract import registry
 from recovery.contract.errors import UnknownOperation
 from recovery.engine import approvals
@@ -52,7 +53,8 @@ def _void(approval: Approval) -> int:
         data = {**told_of(effect), "approval": str(approval.pk), "revision": approval.revision, "code": "approval_void"}
         entries = [Entry(EventKind.APPROVAL_VOIDED, data | facts, [*changes, record.reckon()])]
     try:
-        record.commit(Commit(approval.workspace_id, approval.run_id, entries))
+        with failpoints.committing("void"):
+            record.commit(Commit(approval.workspace_id, approval.run_id, entries))
     except LostRace as error:
         log.info("after the restore: %s", error)
         return 0

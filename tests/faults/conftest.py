@@ -7,15 +7,23 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
+from console.stack.services import Services
+from recovery.contract import registry
 from tests.databases import FreshDatabase
+from tests.faults.deeds import know_only
 from tests.recovery.engine.fixtures import w
+from tests.recovery.engine.world import World
+from tests.recovery.upkeep.backups import Backups
+from tests.recovery.upkeep.test_notify import Hears, _Handler
 
 __all__ = ["w"]
 
@@ -26,7 +34,10 @@ class Workers:
 
     process: subprocess.Popen[str]
     folder: Path
-    database: str = ""
+    hears: Hears
+    fresh: FreshDatabase
+    services: Services
+    monkeypatch: pytest.MonkeyPatch
     alive: set[int] = field(default_factory=set)
 
     def _ask(self, **asked: Any) -> dict[str, Any]:
@@ -37,6 +48,16 @@ class Workers:
         assert isinstance(answer, dict)
         return answer
 
+    def backups(self, w: World) -> Backups:
+        """The record can be backed up and put back; only the tests' own operations are declared, whose sandbox tells
+        the time that the record's clock has.
+        """
+        self.monkeypatch.setattr(registry, "effects", registry.effects)
+        know_only("test.")
+        outside = self.folder / "outside" / "record.json"
+        self.monkeypatch.setattr(settings, "RECOURSE_OUTSIDE", outside)
+        return Backups(w, self.fresh, self.services, outside)
+
     @property
     def log(self) -> Path:
         return self.folder / "worker.log"
@@ -44,7 +65,7 @@ class Workers:
     def start(self, what: str = "work", **asked: Any) -> int:
         """A worker at work; with ``point``, ``nth`` and ``action`` something happens to it."""
         given = {"action": "kill", "nth": 1, **asked}
-        pid = self._ask(do="fork", what=what, database=self.database, log=str(self.log), **given)["pid"]
+        pid = self._ask(do="fork", what=what, database=self.fresh.name, log=str(self.log), **given)["pid"]
         self.alive.add(pid)
         return int(pid)
 
@@ -95,9 +116,28 @@ def zygote(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> I
     process.stdout.close()
 
 
+@pytest.fixture(scope="session")
+def hears() -> Iterator[Hears]:
+    """Somebody who hears webhooks."""
+    with Hears(("127.0.0.1", 0), _Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
 @pytest.fixture
-def forks(zygote: subprocess.Popen[str], fresh_db: FreshDatabase, tmp_path: Path) -> Iterator[Workers]:
+def forks(
+    zygote: subprocess.Popen[str],
+    hears: Hears,
+    fresh_db: FreshDatabase,
+    services: Services,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Workers]:
     """Workers on this test's database."""
-    workers = Workers(zygote, tmp_path, fresh_db.name)
+    hears.heard = []
+    workers = Workers(zygote, tmp_path, hears, fresh_db, services, monkeypatch)
     yield workers
     workers.end_all()

@@ -8,13 +8,10 @@ their effects by key with how often each took effect by the sandbox's ledger.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from recovery.actions import runs as actions
 from recovery.actions import verdicts
 from recovery.drills import judge as oracle
 from runs.errors import ActionInFlight
@@ -22,32 +19,13 @@ from runs.models import Approval, Effect, Run, Verdict
 from runs.record import Act
 from runs.states import RUN_ENDED, EffectState, RunState
 from tests.faults import deeds
+from tests.faults.scene import COMPLETED, REFUNDED, Ends, Scene, accept, order, plain
+from tests.faults.wider import WIDER
 from tests.recovery.engine.world import World
 from tests.recovery.signers import sign
 from tests.recovery.stage import later
 
 PROVIDERS = {"order": "payments", "signed": "payments", "cards": "cards-eu"}
-REFUNDED = ("refund:ch_1", "succeeded", 1)
-TOLD = ("mail:order_cancelled:A-1", "succeeded", 1)
-
-Ends = list[tuple[str, list[tuple[str, str, int]]]]
-COMPLETED: Ends = [("completed", [REFUNDED, TOLD])]
-
-
-def order(provider: str, amount: int = 8400) -> dict[str, Any]:
-    return {
-        "order": "A-1",
-        "charge": "ch_1",
-        "amount": amount,
-        "currency": "EUR",
-        "email": "a@b.example",
-        "provider": provider,
-    }
-
-
-def accept(w: World, type: str, input: dict[str, Any]) -> UUID:
-    act = Act(uuid4(), "runs", "digest")
-    return actions.accept(w.s.here, type, input, actor=w.s.oncall_a, act=act).run
 
 
 def start(w: World, scene: str) -> UUID:
@@ -92,12 +70,8 @@ def _signer_left(w: World) -> None:
     w.s.approvers.members.remove(w.s.approver_c)
 
 
-def _plain(w: World) -> None:
-    accept(w, "orders.cancel", order("payments"))
-
-
 def _cancelled(w: World) -> None:
-    _plain(w)
+    plain(w)
     deeds.cancel({"what": "cancel", "act": str(uuid4())})
 
 
@@ -111,30 +85,8 @@ def _not_known(w: World) -> dict[str, Any]:
 def _two(w: World) -> None:
     """The second run waits on the first one's effect, which nobody knows for a moment."""
     w.sandbox.dial("payments", reply="drop", times=1)
-    _plain(w)
-    _plain(w)
-
-
-@dataclass(frozen=True)
-class Scene:
-    """``asked``: what the worker does, beside sweeping and working. ``meanwhile``: a deed at a point, the first time it
-    comes there. ``end``: where everything comes to undisturbed; ``or_else``: also, where the deed was not done.
-    ``asks``: neither key nor proof, so that whoever dies around the send leaves a person to ask.
-    """
-
-    name: str
-    begin: Callable[[World], object]
-    end: Ends
-    asked: dict[str, Any] = field(default_factory=lambda: {"what": "work"})
-    meanwhile: dict[str, str] = field(default_factory=dict)
-    or_else: Ends | None = None
-    asks: bool = False
-
-    def play(self, w: World) -> dict[str, Any]:
-        """Begin. Returns what the worker is asked to do, with an act of its own."""
-        more = self.begin(w)
-        given = more if isinstance(more, dict) else {}
-        return {"act": str(uuid4()), "meanwhile": self.meanwhile, **self.asked, **given}
+    plain(w)
+    plain(w)
 
 
 _INPUT = {"what": "accept", "type": "orders.cancel", "input": order("payments")}
@@ -149,10 +101,10 @@ SCENES: dict[str, Scene] = {
         Scene("notice", lambda w: start(w, "notice"), [("completed", [("notice", "succeeded", 1)])], asks=True),
         Scene("two", _two, [*COMPLETED, ("completed", [])]),
         Scene("cancelled", _cancelled, [("cancelled", [])]),
-        Scene("overtaken", _plain, [("cancelled", [REFUNDED])], meanwhile={"send.after": "cancel"}, or_else=COMPLETED),
-        Scene("late", _plain, COMPLETED, meanwhile={"send.after": "give_up"}),
+        Scene("overtaken", plain, [("cancelled", [REFUNDED])], meanwhile={"send.after": "cancel"}, or_else=COMPLETED),
+        Scene("late", plain, COMPLETED, meanwhile={"send.after": "give_up"}),
         Scene("late signed", lambda w: start(w, "signed"), COMPLETED, meanwhile={"send.after": "give_up"}),
-        Scene("broken", _plain, COMPLETED, meanwhile={"advance.after_step": "fail"}),
+        Scene("broken", plain, COMPLETED, meanwhile={"advance.after_step": "fail"}),
         Scene("run out", _run_out, [("waiting", [_DIFFERENT])]),
         Scene("nobody left", _nobody_left, [("waiting", [_DIFFERENT])]),
         Scene("signer left", _signer_left, [("waiting", [_DIFFERENT])]),
@@ -160,8 +112,9 @@ SCENES: dict[str, Scene] = {
         Scene("accept", lambda w: None, COMPLETED, asked=_INPUT),
         Scene("sign", _half_signed, COMPLETED, asked={"what": "sign"}),
         Scene("decide", _not_known, COMPLETED, asked={"what": "decide"}),
-        Scene("cancel", _plain, [("cancelled", [])], asked={"what": "cancel"}),
+        Scene("cancel", plain, [("cancelled", [])], asked={"what": "cancel"}),
         Scene("change", lambda w: _asked_for_signatures(w), [("waiting", [_DIFFERENT])], asked={"what": "change"}),
+        *WIDER,
     )
 }
 
@@ -179,6 +132,7 @@ def go_on(w: World, scene: Scene, asked: dict[str, Any]) -> None:
     """After whatever happened: the person who got no answer asks again under the same act, a second one confirms."""
     if asked["what"] in deeds.DEEDS:
         _ask_again(asked)
+    scene.then(w)
     for one in Verdict.objects.filter(state="proposed"):
         given = {"confirm": True, "reason": "so it is", "digest": one.digest}
         verdicts.confirm(one.pk, actor=w.s.oncall_g, act=Act(uuid4(), "confirm", "digest"), **given)
@@ -205,8 +159,9 @@ def end_of(w: World, run: UUID) -> tuple[str, list[tuple[str, str, int]]]:
 
 
 def _named(key: str) -> str:
-    """A notice's key is its run's id, another one each time."""
-    return "notice" if key.startswith("notice:") else key
+    """Keys that hold an id of the record are other ones each time."""
+    name, _, rest = key.partition(":")
+    return name if name in ("notice", "compensate") and rest else key
 
 
 def ends(w: World) -> Ends:

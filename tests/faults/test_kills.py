@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pytest
 
-from recovery import failpoints
 from runs.models import Run
 from runs.states import EffectState, ReviewKind, RunState
 from tests.faults import deeds, scenes
@@ -17,7 +16,6 @@ from tests.faults.conftest import Workers
 from tests.recovery.engine.world import World
 
 ACCEPTING = {"accept.before_write", "accept.before_commit", "accept.after_commit"}
-MENDING = {p for p in failpoints.POINTS if p.startswith(("plan.", "mend.", "compensate."))}
 SENDING = ["send.before", "send.after", *(f"dispatch.{w}" for w in ("before_claim", "after_claim", "before_outcome"))]
 DONE = ("completed", [("refund:ch_1", "succeeded", 1), ("mail:order_cancelled:A-1", "succeeded", 1)])
 
@@ -73,7 +71,7 @@ def test_killed_with_neither_key_nor_readback(w: World, forks: Workers, point: s
 @pytest.mark.parametrize("point", sorted(ACCEPTING))
 def test_killed_while_accepting(w: World, forks: Workers, point: str) -> None:
     """Faults 1 and 2: no answer came either way; the same act again gives exactly one run, and it completes."""
-    asked = scenes.SCENES["accept"].play(w)
+    asked = scenes.SCENES["accept"].play(w, forks)
     assert forks.kill(point=point, **asked)
     assert Run.objects.count() == (1 if point == "accept.after_commit" else 0)
     assert deeds.accept(asked).replayed == (point == "accept.after_commit")

@@ -17,7 +17,6 @@ from tests.faults import scenes
 from tests.faults.conftest import Workers
 from tests.faults.passes import PASSES
 from tests.faults.scenes import SCENES
-from tests.faults.test_kills import MENDING
 from tests.faults.worker import FAILED
 from tests.recovery.engine.world import World
 
@@ -31,25 +30,26 @@ PRODUCT = [(name, point) for name in SCENES for point in sorted(PASSES[name])]
 
 def test_every_point_is_passed_by_a_scene() -> None:
     """A sweep over points that nobody passes would prove nothing."""
-    assert set(FIRST) | MENDING == failpoints.POINTS, "those of plans are passed in test_kills_mending.py"
+    assert set(FIRST) == failpoints.POINTS
     assert len(failpoints.POINTS) >= 30
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_undisturbed(w: World, forks: Workers, name: str) -> None:
     """What the table says is passed is passed, and the scene comes to the end that the others are held against."""
-    asked = SCENES[name].play(w)
+    asked = SCENES[name].play(w, forks)
     assert forks.wait(forks.start(**asked)) == {"code": 0}
     assert set(json.loads(forks.log.read_text())) == PASSES[name]
     scenes.go_on(w, SCENES[name], asked)
     assert scenes.ends(w) == SCENES[name].end
+    SCENES[name].also(w)
 
 
 @pytest.mark.parametrize("point", FIRST)
 def test_killed(w: World, forks: Workers, point: str) -> None:
     """Faults 1, 2, 5, 7, 10, 11: SIGKILL at each point, and somebody else goes on from the record."""
     scene = SCENES[FIRST[point]]
-    asked = scene.play(w)
+    asked = scene.play(w, forks)
     assert forks.kill(point=point, **asked), f"it did not come to {point}"
     scenes.go_on(w, scene, asked)
     _held_against(w, scene)
@@ -58,7 +58,7 @@ def test_killed(w: World, forks: Workers, point: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "point"), PRODUCT)
 def test_killed_in_every_scene(w: World, forks: Workers, name: str, point: str) -> None:
-    asked = SCENES[name].play(w)
+    asked = SCENES[name].play(w, forks)
     assert forks.kill(point=point, **asked)
     scenes.go_on(w, SCENES[name], asked)
     _held_against(w, SCENES[name])
@@ -69,7 +69,7 @@ def test_killed_in_every_scene(w: World, forks: Workers, name: str, point: str) 
 @pytest.mark.parametrize(("name", "point"), PRODUCT)
 def test_broken_in_every_scene(w: World, forks: Workers, name: str, point: str, action: str) -> None:
     """Faults 7 and 8: an error of ours, or an answer that is lost. The process lives, and holds nothing for ever."""
-    asked = SCENES[name].play(w)
+    asked = SCENES[name].play(w, forks)
     came = forks.wait(forks.start(point=point, action=action, **asked))
     assert came in ({"code": 0}, {"code": FAILED})
     scenes.go_on(w, SCENES[name], asked)
@@ -80,7 +80,7 @@ def test_broken_in_every_scene(w: World, forks: Workers, name: str, point: str, 
 @pytest.mark.parametrize(("name", "point"), PRODUCT)
 def test_stopped_past_its_lease_in_every_scene(w: World, forks: Workers, name: str, point: str) -> None:
     """Faults 24 and 25: others take over; what wakes up changes nothing that they settled (invariant 6)."""
-    asked = SCENES[name].play(w)
+    asked = SCENES[name].play(w, forks)
     stopped = forks.start(point=point, action="stop", **asked)
     assert forks.wait(stopped) == {"stopped": True}
     for row in Worker.objects.exclude(pk=w.me.id):
@@ -102,10 +102,11 @@ def _held_against(w: World, scene: scenes.Scene) -> None:
     scenes.judge_all(w)
     if not scene.asks:
         assert scenes.ends(w) in [scene.end, *([scene.or_else] if scene.or_else else [])]
+        scene.also(w)
 
 
 def test_a_kill_is_a_kill(w: World, forks: Workers) -> None:
     """The seam itself: the process dies by the signal, at the first hit and nowhere else."""
-    asked = SCENES["order"].play(w)
+    asked = SCENES["order"].play(w, forks)
     assert forks.wait(forks.start(point="advance.leased", **asked)) == {"signal": int(signal.SIGKILL)}
     assert Run.objects.get().state == "running"

@@ -45,7 +45,7 @@ def test_openai_agents_4615_the_tool_ran_and_its_record_did_not(w: World, forks:
     """Nothing is run again for want of a line in a store: the ledger of effects decides."""
     scene = SCENES["order"]
     nth = 2 if point == "checkpoint.before_seal" else 1
-    assert forks.kill(point=point, nth=nth, **scene.play(w))
+    assert forks.kill(point=point, nth=nth, **scene.play(w, forks))
     scenes.finish(w)
     assert scenes.ends(w) == scene.end
 
@@ -78,7 +78,7 @@ def test_langgraph_7417_a_long_call_whose_lease_lapses_is_unknown_not_repeated(w
 def test_langgraph_8796_of_two_writers_one_wins(w: World, forks: Workers) -> None:
     """The chain does not fork: the older token is refused, and exactly one history exists."""
     scene = SCENES["order"]
-    stopped = forks.start(point="advance.before_commit", action="stop", **scene.play(w))
+    stopped = forks.start(point="advance.before_commit", action="stop", **scene.play(w, forks))
     forks.wait(stopped)
     for row in Worker.objects.exclude(pk=w.me.id):
         w.silence(row.pk)
@@ -110,7 +110,7 @@ def test_pydantic_ai_8060_only_a_full_set_of_signatures_is_a_yes(w: World) -> No
 def test_pydantic_ai_6580_the_answer_may_arrive_at_any_process(w: World, forks: Workers) -> None:
     """And temporal 1660: a decision names a row; no process needs to hold the run in its memory."""
     scene = SCENES["sign"]
-    asked = scene.play(w)
+    asked = scene.play(w, forks)
     assert forks.wait(forks.start(**asked)) == {"code": 0}
     assert Approval.objects.get().state == "granted"
     scenes.finish(w)
@@ -138,7 +138,7 @@ def test_temporal_8129_a_second_attempt_is_not_a_second_row_there(w: World) -> N
 
 def test_dbos_804_the_dead_owners_run_is_found_by_one_sweep(w: World, forks: Workers) -> None:
     """And 716: nothing strands for want of somebody who remembers it."""
-    assert forks.kill(point="advance.leased", **SCENES["order"].play(w))
+    assert forks.kill(point="advance.leased", **SCENES["order"].play(w, forks))
     w.beat()
     w.rung.clear()
     counts = Sweep().run_once()
@@ -180,7 +180,7 @@ def test_celery_5935_a_second_delivery_finds_a_live_lease(w: World) -> None:
 
 def test_celery_1628_a_lost_worker_leaves_an_unknown_outcome(w: World, forks: Workers) -> None:
     """And 5641: neither done nor to be done again, and redelivery does not go on for ever."""
-    assert forks.kill(point="send.after", **SCENES["cards"].play(w))
+    assert forks.kill(point="send.after", **SCENES["cards"].play(w, forks))
     w.drive()
     effect = Effect.objects.get()
     assert effect.state == EffectState.UNKNOWN
@@ -231,7 +231,7 @@ def test_celery_8976_a_doorbell_rings_after_the_commit(w: World, monkeypatch: py
 def test_agent_framework_3938_a_retried_turn_begins_at_the_first_unfinished_effect(w: World, forks: Workers) -> None:
     """And agno 10366, crewAI 5802: the refund is done, the e-mail is not; only the e-mail goes out again."""
     scene = SCENES["order"]
-    assert forks.kill(point="send.before", nth=2, **scene.play(w))
+    assert forks.kill(point="send.before", nth=2, **scene.play(w, forks))
     scenes.finish(w)
     assert scenes.ends(w) == scene.end
     refunds = [a for a in w.sandbox.requests() if a["headers"]["Idempotency-Key"] == "refund:ch_1"]

@@ -31,7 +31,7 @@ def _lost(w: World, name: str, provider: str) -> UUID:
 @pytest.mark.parametrize("scene", ["order", "cards", "notice"])
 def test_row_11_dead_after_the_send(w: World, forks: Workers, scene: str) -> None:
     """Unknown first. Then the same key, or a readback, or a person: as the contract allows; once by the ledger."""
-    assert forks.kill(point="send.after", **SCENES[scene].play(w))
+    assert forks.kill(point="send.after", **SCENES[scene].play(w, forks))
     scenes.finish(w)
     (run,) = Run.objects.all()
     first = w.effects(run.pk)[0]
@@ -126,7 +126,7 @@ def test_row_19_unknown_past_the_providers_window(w: World) -> None:
 def test_row_20_not_found_while_they_lag(w: World, forks: Workers) -> None:
     """A "not found" before the lag is over is no answer: it stays unknown, and was applied all along."""
     w.sandbox.dial("cards-eu", readback="lag", readback_lag=3600.0)
-    assert forks.kill(point="send.after", **SCENES["cards"].play(w))
+    assert forks.kill(point="send.after", **SCENES["cards"].play(w, forks))
     w.drive()
     (run,) = Run.objects.all()
     effect = w.effect(run.pk)
@@ -151,7 +151,7 @@ def test_row_21_nobody_answers_the_question(w: World) -> None:
 def test_row_34_cancelled_while_the_send_is_under_way(w: World, forks: Workers) -> None:
     """Whoever was first under the run's lock: it was sent, so the cancel waits for its outcome."""
     scene = SCENES["overtaken"]
-    assert forks.wait(forks.start(**scene.play(w))) == {"code": 0}
+    assert forks.wait(forks.start(**scene.play(w, forks))) == {"code": 0}
     scenes.finish(w)
     assert scenes.ends(w) == [("cancelled", [scenes.REFUNDED])]
 
@@ -159,7 +159,7 @@ def test_row_34_cancelled_while_the_send_is_under_way(w: World, forks: Workers) 
 def test_row_35_an_answer_after_its_time(w: World, forks: Workers) -> None:
     """The attempt was given up: the answer is kept as evidence, and moves nothing that has ended."""
     scene = SCENES["late"]
-    assert forks.wait(forks.start(**scene.play(w))) == {"code": 0}
+    assert forks.wait(forks.start(**scene.play(w, forks))) == {"code": 0}
     scenes.finish(w)
     assert scenes.ends(w) == scene.end
     (run,) = Run.objects.all()
@@ -218,7 +218,7 @@ def test_row_52_other_content_than_was_signed(w: World) -> None:
 def test_row_53_an_approval_is_used_twice(w: World, forks: Workers) -> None:
     """Killed right after the claim that used it up: what follows is the same send, under the same key."""
     scene = SCENES["signed"]
-    assert forks.kill(point="dispatch.after_claim", **scene.play(w))
+    assert forks.kill(point="dispatch.after_claim", **scene.play(w, forks))
     assert Approval.objects.get().state == "consumed"
     scenes.finish(w)
     assert scenes.ends(w) == scene.end
@@ -228,7 +228,7 @@ def test_row_53_an_approval_is_used_twice(w: World, forks: Workers) -> None:
 
 def test_row_33_success_after_the_cancel(w: World, forks: Workers) -> None:
     """The run stays cancelled; what happened is named as what is left."""
-    assert forks.kill(point="send.after", **SCENES["order"].play(w))
+    assert forks.kill(point="send.after", **SCENES["order"].play(w, forks))
     deeds.cancel({"what": "cancel", "act": "6d9f5a1e-6f0a-4d0f-8b0e-1f6d1a2b3c4e"})
     for one in Attempt.objects.filter(state__in=ATTEMPT_LIVE).values_list("pk", flat=True):
         lose(one)

@@ -33,9 +33,9 @@ from tests.recovery.engine.world import World
 ROOT = Path(__file__).parents[2]
 
 
-def test_row_04_the_same_key_with_another_body(w: World) -> None:
+def test_row_04_the_same_key_with_another_body(w: World, forks: Workers) -> None:
     """The first stays as it is; the attempt is refused by name and kept."""
-    asked = SCENES["accept"].play(w)
+    asked = SCENES["accept"].play(w, forks)
     deeds.accept(asked)
     how, other = deeds.act(asked), {**asked["input"], "amount": 1}
     with pytest.raises(ActionMismatch):
@@ -46,7 +46,7 @@ def test_row_04_the_same_key_with_another_body(w: World) -> None:
 def test_row_05_dead_between_commit_and_doorbell(w: World, forks: Workers) -> None:
     """Nobody was told, nobody asks again: the sweep alone brings it to its end."""
     scene = SCENES["accept"]
-    assert forks.kill(point="bell.before_publish", **scene.play(w))
+    assert forks.kill(point="bell.before_publish", **scene.play(w, forks))
     assert Run.objects.get().state == RunState.ACCEPTED
     scenes.finish(w)
     assert scenes.ends(w) == scene.end
@@ -58,7 +58,7 @@ def test_row_07_and_08_a_checkpoint_whose_commit_is_not_answered(
 ) -> None:
     """Applied or not: the record is read again and says which; no step and no effect comes twice."""
     scene = SCENES["order"]
-    asked = scene.play(w)
+    asked = scene.play(w, forks)
     assert forks.wait(forks.start(point="advance.before_commit", action=action, nth=2, **asked)) == {"code": 0}
     scenes.finish(w)
     assert scenes.ends(w) == scene.end
@@ -94,7 +94,7 @@ def test_row_09_the_record_is_away_for_minutes(w: World, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("point", "scene"), [("advance.before_commit", "order"), ("send.before_claim", "notice")])
 def test_row_10_dead_before_anything_left(w: World, forks: Workers, point: str, scene: str) -> None:
     """Also where there is neither key nor readback: before it claimed, nothing can have left, and it is sent."""
-    assert forks.kill(point=point, **SCENES[scene].play(w))
+    assert forks.kill(point=point, **SCENES[scene].play(w, forks))
     assert w.sandbox.requests() == []
     scenes.finish(w)
     assert scenes.ends(w) == SCENES[scene].end
@@ -103,7 +103,7 @@ def test_row_10_dead_before_anything_left(w: World, forks: Workers, point: str, 
 def test_row_22_two_deliveries_at_the_same_moment(w: World, forks: Workers) -> None:
     """Two processes are told of the same work: one does it, the other finds a live lease and goes away."""
     scene = SCENES["order"]
-    asked = scene.play(w)
+    asked = scene.play(w, forks)
     both = [forks.start(**asked), forks.start(**asked)]
     assert [forks.wait(pid) for pid in both] == [{"code": 0}, {"code": 0}]
     scenes.finish(w)
@@ -113,7 +113,7 @@ def test_row_22_two_deliveries_at_the_same_moment(w: World, forks: Workers) -> N
 def test_row_23_two_workers_resume_one_checkpoint(w: World, forks: Workers) -> None:
     """The first is stopped with the checkpoint in its hands; the second goes on; the first changes nothing."""
     scene = SCENES["order"]
-    asked = scene.play(w)
+    asked = scene.play(w, forks)
     stopped = forks.start(point="checkpoint.after_load", action="stop", **asked)
     assert forks.wait(stopped) == {"stopped": True}
     for row in Worker.objects.exclude(pk=w.me.id):
@@ -153,7 +153,7 @@ def test_row_26_no_worker_reads_its_own_clock() -> None:
 def test_row_45_a_backend_is_terminated(w: World, fresh_db: FreshDatabase, forks: Workers, point: str) -> None:
     """At any place of a run: the connection is another one afterwards, and no half transaction stays."""
     scene = SCENES["order"]
-    asked = {**scene.play(w), "meanwhile": {point: "cut"}}
+    asked = {**scene.play(w, forks), "meanwhile": {point: "cut"}}
     assert forks.wait(forks.start(**asked)) == {"code": 0}
     scenes.finish(w)
     assert scenes.ends(w) == scene.end

@@ -7,7 +7,6 @@ each point is passed.
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import os
@@ -18,11 +17,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, close_old_connections, connections
 
 from recovery import bells, failpoints
-from recovery.contract import registry
 from runs import doorbells
+from tests.faults import deeds
 from tests.faults.deeds import DEEDS
 from tests.recovery.engine.driver import Driver
 from tests.recovery.engine.registered import registered
@@ -57,13 +57,17 @@ def run(asked: dict[str, Any]) -> None:
     connections.settings["default"]["NAME"] = asked["database"]
     # A process that is stopped in a transaction holds its locks for as long as PostgreSQL lets it.
     connections["default"].settings_dict["OPTIONS"]["options"] += " -c idle_in_transaction_session_timeout=1s"
+    if "outside" in asked:
+        settings.RECOURSE_OUTSIDE = Path(asked["outside"])
     hits: Counter[str] = Counter()
     for point in failpoints.POINTS:
         failpoints.arm(point, _counted(point, hits, asked))
     try:
         with registered():
             if "contracts" in asked:
-                registry.register_module(importlib.import_module(asked["contracts"]), "tests")
+                deeds.know(asked["contracts"])
+            if "only" in asked:
+                deeds.know_only(asked["only"])
             if asked["what"] in DEEDS:
                 DEEDS[asked["what"]](asked)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.db import connection
@@ -14,12 +14,13 @@ from recovery.engine.computing import ask
 from recovery.engine.dispatch import dispatch
 from recovery.engine.mending_runs import mend
 from recovery.engine.reconcile import lose, reconcile
+from recovery.traffic import drains
 from recovery.upkeep.notify import deliver
 from recovery.upkeep.recover import carry_on
 from recovery.upkeep.sweep import Sweep
 from runs import clock
-from runs.models import Attempt, Effect, Run
-from runs.states import ATTEMPT_LIVE, EffectState
+from runs.models import Attempt, Call, Capacity, Effect, Notice, Run
+from runs.states import ATTEMPT_LIVE, BreakerState, CallState, EffectState, NoticeState
 
 TASKS: dict[str, Callable[..., object]] = {
     "advance": advance,
@@ -33,12 +34,20 @@ TASKS: dict[str, Callable[..., object]] = {
 }
 """What the sweep rings for, done at once."""
 
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+MOVES = ("links", "children", "expired", "drains", "breakers")
+"""Parts of the sweep that move something themselves."""
+
 
 @dataclass
 class Driver:
-    """``rung``: what the last sweep rang; whoever uses this makes ``bells.publish`` append to it."""
+    """``rung``: what the last sweep rang; whoever uses this makes ``bells.publish`` append to it. ``looked_at``: when
+    that sweep began.
+    """
 
     rung: list[tuple[str, tuple[str, ...]]] = field(default_factory=list, kw_only=True)
+    looked_at: datetime = field(default=LONG_AGO, kw_only=True)
 
     def publish(self, task: str, *args: str) -> bool:
         """In the place of ``bells.publish``."""
@@ -61,10 +70,11 @@ class Driver:
     def pass_once(self) -> int:
         """One sweep, and everything it rang. Returns how much it found to do."""
         self.rung.clear()
+        self.looked_at = clock.now()
         counts = Sweep().run_once()
         for task, args in list(self.rung):
             self.do(TASKS[task], *[UUID(one) for one in args])
-        return len(self.rung) + counts["links"] + counts["children"] + counts["expired"]
+        return len(self.rung) + sum(counts[part] for part in MOVES)
 
     def drive(self, *, jump: timedelta = timedelta(0), passes: int = 60) -> None:
         """Sweep and work until nothing is due; move the clock to what is due within ``jump``, if anything is.
@@ -83,12 +93,16 @@ class Driver:
 
     def next_due(self) -> datetime | None:
         """The next moment at which the sweep finds something."""
-        ready = Effect.objects.filter(state=EffectState.READY).exclude(not_before=None)
-        ready = ready.exclude(run__waiting_on="person").exclude(run__state__in=["quarantined", "pausing", "paused"])
+        # What is due and was not rung in this pass stands behind a breaker, a hold, or a restore.
+        ready = Effect.objects.filter(state=EffectState.READY, not_before__gt=self.looked_at)
+        ready = ready.exclude(drains.STANDS_STILL)
         found = [
             *Run.objects.exclude(wake_at=None).values_list("wake_at", flat=True),
             *Effect.objects.exclude(next_check_at=None).values_list("next_check_at", flat=True),
             *ready.values_list("not_before", flat=True),
             *Attempt.objects.filter(state__in=ATTEMPT_LIVE).values_list("expires_at", flat=True),
+            *Call.objects.filter(state=CallState.READY).exclude(not_before=None).values_list("not_before", flat=True),
+            *Notice.objects.filter(state=NoticeState.WAITING).values_list("due_at", flat=True),
+            *Capacity.objects.filter(state=BreakerState.OPEN).values_list("reopen_at", flat=True),
         ]
         return min(found, default=None)
