@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
@@ -63,7 +63,13 @@ def next_to_send(now: datetime, page: int, *, unchecked: Collection[str], frozen
     ``unchecked``: codes of a run's gate that hold it until the checks have passed. ``frozen``: workspaces that a
     restore holds.
     """
-    given = {"now": now, "page": page, "passes": PASSES, "frozen": list(frozen), "unchecked": sorted(unchecked)}
+    given: dict[str, Any] = {
+        "now": now,
+        "page": page,
+        "passes": PASSES,
+        "frozen": list(frozen),
+        "unchecked": sorted(unchecked),
+    }
     with connection.cursor() as cursor:
         cursor.execute(_SQL, given)
         return [id for (id,) in cursor.fetchall()]
