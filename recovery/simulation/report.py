@@ -55,6 +55,10 @@ class Report:
         self.exercised.update({int(number): n for number, n in told["exercised"].items()})
         self.kinds.update(told["kinds"])
 
+    def so_far(self) -> str:
+        """A few words on the way."""
+        return f"{self.moves} moves, {self.effects} effects, {self.hit} hit, {len(self.violations)} violations"
+
     def as_json(self) -> dict[str, Any]:
         """Everything, with the shares that the figures ask for."""
         broken = {one["seed"] for one in self.violations}

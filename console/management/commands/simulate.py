@@ -26,6 +26,9 @@ from console.stack.processes import Processes
 from console.stack.services import Services
 from recovery.simulation.report import Report
 
+EVERY = 100
+"""Seeds after which the command says how far it is."""
+
 
 class Command(BaseCommand):
     """Starts a PostgreSQL of its own, plays the seeds on each core, ends it. Exit code 1 when an invariant broke.
@@ -87,6 +90,8 @@ class Command(BaseCommand):
                 for told in _told(players):
                     report.add(told)
                     self._show(told, options)
+                    if report.seeds % EVERY == 0:
+                        self.stderr.write(f"{report.seeds} of {options['seeds']} seeds, {report.so_far()}")
             finally:
                 for player in players:
                     player.kill()
