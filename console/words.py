@@ -72,7 +72,7 @@ REFUSALS: Final[dict[str, str | Promise]] = {
     "unknown_drill": _("Not rehearsed. No drill is called {name}."),
     "claimed": _("Not claimed. {who} has had this since {at}. You can take it over."),
     "not_claimed": _("Nothing was done. You have not claimed this."),
-    "share_invalid": _("Nothing was done. A share is above 0 and at most 1."),
+    "share_invalid": _("Nothing was done. A share is at least 0.001 and at most 1."),
     "nothing_to_drain": _("Nothing was done. Nothing waits for {dependency}."),
     "frozen": _("Not sent. The record was restored; nothing is sent until two people let it."),
     "not_swept": _("Not done. After the restore it is still being read what had happened, or nobody asked yet."),

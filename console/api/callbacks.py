@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from console.api import schema
 from console.api.base import Endpoint
 from console.api.limits import Buckets
+from console.api.parsing import is_count as _is_count
 from console.api.problems import ApiError
 from recovery.traffic import callbacks
 from runs.models import Dependency
@@ -58,7 +59,7 @@ class DependencyCallbacks(Endpoint):
 
     def _body(self, request: Request) -> bytes:
         declared = request.headers.get("Content-Length", "")
-        if not declared.isdigit() or int(declared) > callbacks.MOST_BYTES:
+        if not _is_count(declared) or int(declared) > callbacks.MOST_BYTES:
             raise ApiError("body_too_large", 413, most=callbacks.MOST_BYTES)
         # The exact bytes: what is signed must not be parsed and written again.
         return request._request.body

@@ -25,12 +25,17 @@ class StrictJSONParser(BaseParser):
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         """The body's value. Raises ApiError 413 before more than MOST_BYTES are read, and CanonicalError."""
         declared = ((parser_context or {})["request"]).META.get("CONTENT_LENGTH") or "0"
-        if not declared.isdigit() or int(declared) > MOST_BYTES:
+        if not is_count(declared) or int(declared) > MOST_BYTES:
             raise ApiError("body_too_large", 413, most=MOST_BYTES)
         raw = stream.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise ApiError("body_too_large", 413, most=MOST_BYTES)
         return canonical.parse(raw)
+
+
+def is_count(declared: str) -> bool:
+    """Whether a Content-Length is a number that may be looked at: plain digits, and not a megabyte of them."""
+    return declared.isascii() and declared.isdigit() and len(declared) < 20
 
 
 class OneFormat(BaseContentNegotiation):

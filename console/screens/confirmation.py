@@ -145,7 +145,7 @@ def preview_of(page: EffectPage, verdict: Verdict, form: ConfirmForm) -> Preview
 
 def _extra(page: EffectPage, verdict: Verdict, *, own: bool) -> dict[str, Any]:
     rests_on = [card for card in page.cards if card.evidence.pk in verdict.evidence]
-    names = saying.listed(deciding.second_people(verdict))
+    names = saying.listed(deciding.who_may_confirm(verdict))
     said = saying.said(page.effect, verdict.says)
     return {"verdict": verdict, "said": said, "cards": rests_on, "own": own, "names": names}
 

@@ -164,7 +164,7 @@ def of_run(run: Run, effects: Iterable[Effect], me: Person, since: datetime | No
     gate = replace(_made(stored, people), since=run.cancel_asked_at or since)
     if not person or stored["code"] in ("paused", "child_stands"):
         return [gate]
-    # What a person can do here is to cancel it; going on after the checks and quarantine come later.
+    # The only page for it cancels the run: answering the checks and taking out of quarantine are actions without one.
     why = "; ".join(why_of(reason) for reason in run.gate)
     said = f"{gate.waiting_for}: {why}" if why else gate.waiting_for
     return [replace(gate, waiting_for=said, ends_when=_("a person cancels the run"))]

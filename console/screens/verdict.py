@@ -131,7 +131,7 @@ def result_of(page: EffectPage, says: str, done: Done) -> Result:
         title = _("Recorded at {at}: {said}. Event #{n}.")
     lines = [_("Until then nobody knows: nothing is sent, and the run waits.")] if second else []
     if second and (waiting := Verdict.objects.filter(pk=done.facts["verdict"]).first()) is not None:
-        who = saying.listed(deciding.second_people(waiting))
+        who = saying.listed(deciding.who_may_confirm(waiting))
         lines.append(_("Who can confirm it: {who}.").format(who=who))
     return Result(
         title.format(**facts),

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from recovery.actions.approvals import approval_of, subject_of
 from recovery.actions.common import Done, Locked, Plan, carry_out, require_run, who
-from recovery.actions.ends import require_second
+from recovery.actions.seconds import require_second
 from recovery.actions.signing import approval_told, refuse_unless_current, refuse_unless_open
 from recovery.engine import forced
 from recovery.engine.changes import reason as why_of

@@ -14,13 +14,14 @@ from uuid import UUID
 from django.db import DatabaseError
 
 from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, require_run, who
+from recovery.actions.seconds import require_second
 from recovery.contract.mending import LeftOut, PlanItem
 from recovery.engine import compensate, intents, mending_runs, plans
 from recovery.engine.changes import open_review
 from recovery.engine.changes import reason as why_of
 from recovery.engine.refusals import AlreadyDone, DecisionWaiting, NothingToMend, PlanAtWork, RunGoesOn
 from runs import access, clock, models, record
-from runs.errors import NotAllowed, NotFound, OutcomeUnknown, RunEnded, SamePerson, StaleVersion
+from runs.errors import NotFound, OutcomeUnknown, RunEnded, StaleVersion
 from runs.models import Effect, Person, Run
 from runs.record import Act, Entry
 from runs.states import (
@@ -111,7 +112,8 @@ def stop(plan_id: UUID, *, actor: Person, act: Act, reason: str) -> Done:
     found = models.Plan.objects.filter(pk=plan_id).first()
     if found is None:
         raise NotFound
-    if found.state == PlanState.RUNNING:
+    if found.state == PlanState.RUNNING and access.can(actor, found.workspace_id, "decide"):
+        # For whoever may not, it stays untouched, and takes as long as what is not there (invariant 14).
         mending_runs.mend(plan_id)
 
     def plan(at: Locked) -> Plan:
@@ -205,7 +207,9 @@ def confirm_rest(plan_id: UUID, *, actor: Person, act: Act, confirm: bool, reaso
         run, found = require_run(at), models.Plan.objects.select_related("accepted_by").get(pk=plan_id)
         if found.accepted_by is None or found.state not in plans.MAY_BEGIN:
             raise AlreadyDone(**_begun(found))
-        _refuse_unless_second(found, actor, taking_back=not confirm)
+        if confirm or actor.pk != found.accepted_by_id:
+            second = Person.objects.get(pk=actor.pk)
+            require_second(run.workspace_id, second, found.accepted_by, ("confirm", "decide"))
         _refuse_stale(found, digest)
         facts = {"run": str(run.pk), "plan": str(plan_id), "confirmed": confirm}
         data = {**facts, "by": who(actor), "proposed_by": who(found.accepted_by)}
@@ -291,15 +295,3 @@ def _stays(plan: models.Plan) -> list[dict[str, Any]]:
 def _group(plan: models.Plan) -> UUID | None:
     names = [i.escalate_to for i in plans.items_of(plan) if i.escalate_to]
     return intents.group_id(plan.workspace_id, names[0]) if names else None
-
-
-def _refuse_unless_second(plan: models.Plan, actor: Person, *, taking_back: bool) -> None:
-    first, second = plan.accepted_by, Person.objects.get(pk=actor.pk)
-    assert first is not None, "asked only of a plan that somebody proposed to leave"
-    own = second.pk == first.pk
-    if (own and not taking_back) or (not own and second.owner_id == first.owner_id):
-        raise SamePerson(why="person" if own else "owner", who=first.name)
-    held = access.permissions(second).get(plan.workspace_id, frozenset())
-    if not held & {"confirm", "decide"}:
-        names = access.names_who_can(plan.workspace_id, "confirm")
-        raise NotAllowed(permission="confirm", roles=access.roles_with("confirm"), names=names)

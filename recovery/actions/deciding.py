@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from recovery.actions.common import changed_since, who
+from recovery.actions.seconds import require_second, second_people
 from recovery.contract import canonical, registry
 from recovery.engine import plans
 from recovery.engine.changes import is_high, open_review, settle_effect
@@ -16,8 +17,7 @@ from recovery.engine.changes import reason as why_of
 from recovery.engine.endings import told_of, twin
 from recovery.engine.refusals import DecisionWaiting, ItemUnknown
 from recovery.engine.verdicts import BECOMES, DECIDABLE, SAID, Weight
-from runs import access
-from runs.errors import EvidenceNeeded, NotAllowed, NotUnknown, SamePerson, StaleVersion
+from runs.errors import EvidenceNeeded, NotUnknown, StaleVersion
 from runs.models import Effect, Evidence, Person, Run, Verdict
 from runs.models.base import new_id
 from runs.record import Change, Entry, move, new
@@ -30,6 +30,9 @@ from runs.states import (
     VerdictSays,
     VerdictState,
 )
+
+MAY_CONFIRM = ("confirm", "decide")
+"""Permissions of which a second person needs one."""
 
 _KNOWN_ITEM = frozenset({VerdictSays.HAPPENED, VerdictSays.DID_NOT_HAPPEN})
 
@@ -77,24 +80,14 @@ def _last_recorded(effect: Effect) -> Verdict | None:
 
 
 def refuse_unless_second(verdict: Verdict, person: Person, *, taking_back: bool) -> None:
-    """Refuse a second person who is the first, of the same owner, or without the right.
-
-    Raises SamePerson, NotAllowed.
-    """
-    if not taking_back and (person.pk == verdict.person_id or person.owner_id == verdict.person.owner_id):
-        same = "person" if person.pk == verdict.person_id else "owner"
-        raise SamePerson(why=same, who=verdict.person.name, names=second_people(verdict))
-    held = access.permissions(person).get(verdict.workspace_id, frozenset())
-    if not held & {"confirm", "decide"}:
-        raise NotAllowed(permission="confirm", roles=access.roles_with("confirm"), names=second_people(verdict))
+    """Refuse a second person who may not answer; whoever proposed may take it back. Raises SamePerson, NotAllowed."""
+    if not (taking_back and person.pk == verdict.person_id):
+        require_second(verdict.workspace_id, person, verdict.person, MAY_CONFIRM)
 
 
-def second_people(verdict: Verdict, limit: int = 4) -> list[str]:
+def who_may_confirm(verdict: Verdict) -> list[str]:
     """Names of people who could give the second answer."""
-    people: dict[UUID, Person] = {}
-    for permission in ("confirm", "decide"):
-        people |= {p.pk: p for p in access.people_who_can(verdict.workspace_id, permission)}
-    return sorted(p.name for p in people.values() if p.owner_id != verdict.person.owner_id)[:limit]
+    return second_people(verdict.workspace_id, verdict.person, MAY_CONFIRM)
 
 
 def already(verdict: Verdict) -> dict[str, Any]:

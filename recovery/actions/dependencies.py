@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, who
@@ -13,6 +13,9 @@ from runs.errors import NotFound
 from runs.models import Dependency, Person, Workspace
 from runs.record import Act, Change, Entry
 from runs.states import BreakerState, EventKind, ReviewKind
+
+LEAST_SHARE: Final = 0.001
+"""Of a capacity's rate. With less, the next moment is in no calendar, and nothing could be sent or said."""
 
 
 def hold(dependency_id: UUID, *, actor: Person, act: Act, reason: str) -> Done:
@@ -53,15 +56,16 @@ def release(dependency_id: UUID, *, actor: Person, act: Act, reason: str) -> Don
 
 
 def rate(dependency_id: UUID, share: float, *, actor: Person, act: Act, reason: str) -> Done:
-    """Let this workspace have ``share`` (above 0, at most 1) of the capacity's safe rate, from the next call on.
+    """Let this workspace have ``share`` (0.001 to 1) of the capacity's safe rate, from the next call on.
 
     The rate itself is shared with other workspaces and is a setting of the installation. Raises ShareInvalid,
     ReasonNeeded, NotAllowed, NotFound.
     """
 
     def plan(at: Locked) -> Plan:
-        if not 0 < share <= 1:
-            raise ShareInvalid(share=share)
+        if not LEAST_SHARE <= share <= 1:
+            # As text: what is no number has no JSON either, and the refusal is kept.
+            raise ShareInvalid(share=repr(share))
         one = locked(dependency_id)
         facts = {**told(one), "by": who(actor), "before": one.share, "after": share}
         changed = record.move("dependency", one.pk, None, {"share": share, "next_at": None})

@@ -5,17 +5,16 @@ Both list what stays, and leave its reviews open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from recovery.actions.common import Done, Locked, Plan, carry_out, require_run, who
 from recovery.actions.runs import refuse_ended, subject_of
+from recovery.actions.seconds import require_second
 from recovery.engine import finish, forced
 from recovery.engine.changes import open_review
 from recovery.engine.changes import reason as why_of
 from recovery.engine.refusals import DecisionWaiting, NotClosable, NothingProposed, NothingToConfirm
-from runs import access
-from runs.errors import NotAllowed, SamePerson, StaleVersion
+from runs.errors import StaleVersion
 from runs.models import Person, Review, Run
 from runs.record import Act, Change, Entry, close_reviews
 from runs.states import EventKind, ReviewKind, ReviewState, RunState
@@ -154,20 +153,3 @@ def confirm_abort(run_id: UUID, *, actor: Person, act: Act, reason: str) -> Done
 
 def _open_review(run: Run, kind: ReviewKind) -> Review | None:
     return Review.objects.filter(subject=run.pk, run_id=run.pk, kind=kind, state=ReviewState.OPEN).first()
-
-
-def require_second(workspace: UUID, person: Person, first: Person, permissions: Sequence[str]) -> None:
-    """Refuse a second person who is ``first``, of the same owner, or without any of ``permissions`` (R4, R13).
-
-    Raises SamePerson, NotAllowed; both name who could.
-    """
-    could: dict[UUID, Person] = {}
-    for permission in permissions:
-        could |= {p.pk: p for p in access.people_who_can(workspace, permission)}
-    names = sorted(p.name for p in could.values() if p.owner_id != first.owner_id)[:4]
-    if person.owner_id == first.owner_id:
-        why = "person" if person.pk == first.pk else "owner"
-        raise SamePerson(why=why, who=first.name, names=names)
-    if person.pk not in could:
-        permission = permissions[0]
-        raise NotAllowed(permission=permission, roles=access.roles_with(permission), names=names)

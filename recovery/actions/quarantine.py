@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, require_run, who
-from recovery.actions.runs import refuse_ended
+from recovery.actions.common import Done, Locked, Plan, carry_out, require_run, who
+from recovery.actions.runs import refuse_ended, subject_of
 from recovery.contract import registry
 from recovery.contract.runs import RunType
 from recovery.engine import memory, migrating
@@ -14,7 +14,7 @@ from recovery.engine.changes import reason as why_of
 from recovery.engine.refusals import NotQuarantined, NoWay
 from recovery.engine.resuming import moved_row
 from runs import record
-from runs.errors import NotFound, StaleVersion
+from runs.errors import StaleVersion
 from runs.models import Person, Run
 from runs.record import Act, Entry
 from runs.states import EventKind, ReviewKind, RunState, WaitingOn
@@ -67,7 +67,7 @@ def release(
         entries.append(Entry(EventKind.RUN_RELEASED, facts, changes))
         return Plan(entries, facts, checkpoint=sealed)
 
-    return carry_out(_subject(run_id), "decide", plan, actor=actor, act=act, reason=reason)
+    return carry_out(subject_of(run_id), "decide", plan, actor=actor, act=act, reason=reason)
 
 
 def _move(row: dict[str, Any], type_version: int) -> tuple[migrating.Migrated, RunType]:
@@ -78,10 +78,3 @@ def _move(row: dict[str, Any], type_version: int) -> tuple[migrating.Migrated, R
         return migrating.run_to(into, older, remembered), into
     except (migrating.NoPath, migrating.PathBroke) as error:
         raise NoWay(str(error), **error.facts) from error
-
-
-def _subject(run_id: UUID) -> Subject:
-    workspace = Run.objects.filter(pk=run_id).values_list("workspace_id", flat=True).first()
-    if workspace is None:
-        raise NotFound
-    return Subject("run", run_id, workspace, run_id)

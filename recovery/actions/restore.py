@@ -6,9 +6,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, who
+from recovery.actions.seconds import require_second
 from recovery.engine.refusals import AlreadyDone, NotSwept
 from runs import access
-from runs.errors import NotAllowed, NotFound, SamePerson
+from runs.errors import NotAllowed, NotFound
 from runs.models import Person, Restore, Review
 from runs.record import Act, Change, Entry, move
 from runs.restored import RestoreState
@@ -56,8 +57,8 @@ def answer_release(restore_id: UUID, *, actor: Person, act: Act, confirm: bool, 
             raise AlreadyDone(**_by(row))
         if row.asked_by is None or row.state != RestoreState.ASKED:
             raise NotSwept(epoch=row.epoch)
-        if confirm and Person.objects.get(pk=actor.pk).owner_id == row.asked_by.owner_id:
-            raise SamePerson(who=row.asked_by.name)
+        if confirm:
+            require_second(row.workspace_id, Person.objects.get(pk=actor.pk), row.asked_by, LETS)
         facts = _facts(row) | {"by": who(actor), "asked_by": who(row.asked_by), "confirmed": confirm}
         if not confirm:
             back: dict[str, Any] = {

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from recovery.actions.common import Done, Locked, Plan, Subject, carry_out, first_result, note_refusal, require_run, who
-from recovery.actions.runs import refuse_ended
+from recovery.actions.common import Done, Locked, Plan, carry_out, first_result, note_refusal, require_run, who
+from recovery.actions.runs import refuse_ended, subject_of
 from recovery.contract import registry
 from recovery.contract.errors import ContractError
 from recovery.engine import checks, memory, migrating
@@ -18,10 +18,10 @@ from recovery.engine.checks import Report
 from recovery.engine.refusals import NotAsked
 from runs import access, clock, record
 from runs.checkpoints import codec
-from runs.errors import NotFound, RunsError, StaleVersion, Unreadable
+from runs.errors import RunsError, StaleVersion, Unreadable
 from runs.models import Effect, Person, Review, Run
 from runs.record import Act, Commit, Entry
-from runs.states import EventKind, ReviewKind, ReviewState, RunState, WaitingOn
+from runs.states import EventKind, ReviewKind, ReviewState, RunState, Scope, WaitingOn
 
 
 def go_on(run_id: UUID, *, actor: Person, act: Act, reason: str, report: str) -> Done:
@@ -52,11 +52,12 @@ def go_on(run_id: UUID, *, actor: Person, act: Act, reason: str, report: str) ->
         facts = {"run": str(run.pk), "report": report, "answer": "go_on", "by": who(actor), "asked": why}
         return Plan([Entry(EventKind.RUN_RESUMED, facts, changes)], facts)
 
-    return carry_out(_subject(run_id), "decide", plan, actor=actor, act=act, reason=reason)
+    return carry_out(subject_of(run_id), "decide", plan, actor=actor, act=act, reason=reason)
 
 
 def do_not_go_on(run_id: UUID, *, actor: Person, act: Act, reason: str, report: str) -> Done:
-    """End the run instead: it is cancelled, what was sent is settled first. ``report``: the digest that was shown.
+    """End the run instead: it and what it started are cancelled, what was sent is settled first. ``report``: the digest
+    that was shown.
 
     Raises what ``go_on`` raises.
     """
@@ -64,16 +65,21 @@ def do_not_go_on(run_id: UUID, *, actor: Person, act: Act, reason: str, report: 
     def plan(at: Locked) -> Plan:
         run = require_run(at)
         why = _asked(run, report)
-        asked = {"state": RunState.CANCELLING, "cancel_by_id": actor.pk, "cancel_reason": reason}
+        asked = {
+            "state": RunState.CANCELLING,
+            "cancel_by_id": actor.pk,
+            "cancel_reason": reason,
+            "cancel_scope": Scope.CHILDREN,
+        }
         changes = [
             record.run_moves(asked, prior=[RunState.WAITING], times={"cancel_asked_at": 0, "wake_at": 0}),
             record.close_reviews(run.pk),
         ]
         facts = {"run": str(run.pk), "report": report, "answer": "do_not_go_on", "by": who(actor), "asked": why}
-        told = {"scope": "run", "how": "graceful", **facts}
+        told = {"scope": str(Scope.CHILDREN), "how": "graceful", **facts}
         return Plan([Entry(EventKind.RUN_CANCEL_ASKED, told, changes)], facts)
 
-    return carry_out(_subject(run_id), "decide", plan, actor=actor, act=act, reason=reason)
+    return carry_out(subject_of(run_id), "decide", plan, actor=actor, act=act, reason=reason)
 
 
 def _asked(run: Run, report: str) -> Mapping[str, Any]:
@@ -95,7 +101,7 @@ def check_dry(run_id: UUID, *, actor: Person, act: Act) -> Done:
     Changes nothing but the history, where the line is marked dry. The authority is asked, with no transaction open.
     Light: no reason. Raises RunEnded, NotAllowed.
     """
-    subject = _subject(run_id)
+    subject = subject_of(run_id)
     try:
         access.require(actor, subject.workspace, "check")
         before = first_result(subject.workspace, actor, act)
@@ -137,10 +143,3 @@ def look(run: Run) -> Report:
         return stuck
     effects = list(Effect.objects.filter(run_id=run.pk).order_by("ordinal"))
     return checks.nine(row, restored, moved.memory if moved else remembered, run_type, effects, clock.now())
-
-
-def _subject(run_id: UUID) -> Subject:
-    workspace = Run.objects.filter(pk=run_id).values_list("workspace_id", flat=True).first()
-    if workspace is None:
-        raise NotFound
-    return Subject("run", run_id, workspace, run_id)

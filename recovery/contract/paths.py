@@ -35,7 +35,7 @@ def path_findings(cls: type[RunType], contract: RunContract) -> Iterator[Wrong]:
     if isinstance(schema, StateSchema):
         yield from _schema(cls, schema)
     if isinstance(pins, Pins):
-        yield from _types(cls, pins)
+        yield from _paths(cls, "contract.pins", pins.migrates_from, cls.version, of_type=True)
 
 
 def _pins(pins: Pins) -> Iterator[Wrong]:
@@ -56,26 +56,17 @@ def _schema(cls: type[RunType], schema: StateSchema) -> Iterator[Wrong]:
     field = "contract.state_schema"
     if schema.version < 1:
         yield "E004", field, "version starts at 1"
-    paths: Mapping[int, Any] = schema.migrates_from
+    yield from _paths(cls, field, schema.migrates_from, schema.version, of_type=False)
+
+
+def _paths(cls: type[RunType], field: str, paths: Mapping[int, Any], newest: int, *, of_type: bool) -> Iterator[Wrong]:
     for older, path in paths.items():
         if not isinstance(path, Migration):
             yield "E013", field, f"from {older}: needs a Migration with a sample"
-        elif older >= schema.version:
-            yield "E013", field, f"from {older}: is not older than {schema.version}; nothing is moved back"
+        elif older >= newest:
+            yield "E013", field, f"from {older}: is not older than {newest}; nothing is moved back"
         else:
-            yield from _tried(cls, field, older, path, of_type=False)
-
-
-def _types(cls: type[RunType], pins: Pins) -> Iterator[Wrong]:
-    field = "contract.pins"
-    paths: Mapping[int, Any] = pins.migrates_from
-    for older, path in paths.items():
-        if not isinstance(path, Migration):
-            yield "E013", field, f"from {older}: needs a Migration with a sample"
-        elif older >= cls.version:
-            yield "E013", field, f"from {older}: is not older than {cls.version}; nothing is moved back"
-        else:
-            yield from _tried(cls, field, older, path, of_type=True)
+            yield from _tried(cls, field, older, path, of_type=of_type)
 
 
 def _tried(cls: type[RunType], field: str, older: int, path: Migration, *, of_type: bool) -> Iterator[Wrong]:

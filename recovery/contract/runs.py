@@ -332,7 +332,7 @@ class RunType:
         method = getattr(self, step_name)
         returned = method(run, given) if info.takes else method(run)
         if not isinstance(returned, Transition):
-            raise TypeError(f"step {step_name!r} returned {type(returned).__name__}, not Perform, Wait, Finish or Fail")
+            raise TypeError(f"step {step_name!r} returned {type(returned).__name__}, not a transition")
         return returned
 
     def title_of(self, step_name: str) -> Any:

@@ -7,7 +7,6 @@ record is read again and the two are compared. Reads only.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,11 +16,9 @@ from uuid import UUID
 from recovery.contract import EffectContract, canonical, registry
 from recovery.contract.errors import CanonicalError, ContractError
 from recovery.contract.readback import BY_REFERENCE, ReadbackAnswer
-from recovery.engine import intents, outbound
-from runs.models import Attempt, Effect, Evidence
+from recovery.engine import reading
+from runs.models import Attempt, Dependency, Effect, Evidence
 from runs.states import Claim, EffectState, EvidenceKind, Strength
-
-log = logging.getLogger("recourse.checks")
 
 READ_AT_MOST: Final = 5
 """Effects that one set of checks reads again, the latest first: a worker waits for each answer."""
@@ -114,8 +111,8 @@ def reread(effects: Sequence[Effect], known: Mapping[str, str]) -> list[Reread]:
 
 def _reread(effect: Effect, contract: EffectContract, then: str | None) -> Reread:
     answer = _ask(effect, contract)
-    claim = "unavailable" if answer is None else str(answer.claim)
-    if answer is None or answer.claim == Claim.UNAVAILABLE:
+    claim = str(answer.claim)
+    if answer.claim == Claim.UNAVAILABLE:
         return Reread(effect.pk, contract.dependency, then, None, claim, None)
     now = version_in(contract, effect.sent_key, EvidenceKind.READBACK, answer.raw)
     if answer.claim == Claim.NOT_FOUND and effect.settled_at is not None:
@@ -129,27 +126,10 @@ def _reread(effect: Effect, contract: EffectContract, then: str | None) -> Rerea
     return Reread(effect.pk, contract.dependency, then, now, claim, there and same)
 
 
-def _ask(effect: Effect, contract: EffectContract) -> ReadbackAnswer | None:
-    readback = contract.reconcile
-    assert readback is not None
+def _ask(effect: Effect, contract: EffectContract) -> ReadbackAnswer:
+    assert contract.reconcile is not None
     first = Attempt.objects.filter(effect_id=effect.pk).order_by("n").values_list("committed_at", flat=True).first()
-    try:
-        where = intents.dependency(effect.workspace_id, contract.dependency)
-        return readback.ask(
-            contract.port,
-            where.base_url,
-            intents.load_request(effect).params,
-            effect.sent_key,
-            body=effect.body.encode(),
-            first_sent_at=first,
-            authorization=outbound.authorization(where.credential),
-        )
-    except (outbound.CredentialMissing, intents.Undeclared, ContractError) as error:
-        log.warning("effect %s cannot be asked about: %s", effect.pk, error)
-    except Exception:
-        # Functions of the contract's author: whatever they raise, the authority has not answered.
-        log.exception("effect %s: its readback raised", effect.pk)
-    return None
+    return reading.read(effect, contract, contract.reconcile, Dependency.objects.get(pk=effect.dependency_id), first)
 
 
 def _contract(effect: Effect) -> EffectContract | None:

@@ -13,7 +13,7 @@ from runs.models.base import new_id
 from runs.record import Change
 from runs.states import EFFECT_SETTLED, EffectState, ReviewKind, ReviewState
 
-UNCHECKED: Final = frozenset({"checks_ask", "class_asks", "released", "authority_silent"})
+UNCHECKED: Final = frozenset({"checks_ask", "class_asks", "released", "resumed", "authority_silent"})
 """Codes of a run's gate that stand until the checks have passed."""
 
 

@@ -46,7 +46,7 @@ def start(s: Session, transition: Start) -> str:
     known = Run.objects.filter(parent_id=s.id, child_key=transition.key).first()
     if known is not None:
         _same(known, transition)
-        s.memory.child = Child(known.pk, transition.then)
+        s.memory.child = Child(known.pk, transition.key, transition.then)
         return ""
     depth = int(s.run["depth"]) + 1
     if depth > DEEPEST:
@@ -66,8 +66,7 @@ def start(s: Session, transition: Start) -> str:
         child_key=transition.key,
         depth=depth,
     )
-    s.memory.child = Child(born.id, transition.then)
-    s.memory.children = [{"id": str(born.id), "type": run_type.name, "key": transition.key}]
+    s.memory.child = Child(born.id, transition.key, transition.then)
     told = {"child": str(born.id), "type": run_type.name, "key": transition.key, "title": born.row["title"]}
     first = Commit(s.workspace, born.id, [born.entry], behalf=s.run["principal"], checkpoint=born.checkpoint)
     with transaction.atomic():
@@ -87,7 +86,6 @@ def turn(s: Session, child: Child) -> tuple[StepChild | None, str]:
     row = Run.objects.get(pk=child.id)
     if row.ended:
         s.memory.child = None
-        s.memory.children = []
         s.memory.done.append({"step": child.then, "child": str(row.pk)})
         s.buffer.append(Entry(EventKind.RUN_CHILD_ENDED, {"child": str(row.pk), "state": row.state}))
         return StepChild(row.pk, row.type, row.child_key, RunState(row.state), row.ended_how or {}), ""

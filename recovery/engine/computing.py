@@ -15,16 +15,16 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce, Now
 from pydantic import ValidationError
 
 from recovery import failpoints
-from recovery.contract import Compute, ComputeContract, ComputeRequest, StepComputed, registry
+from recovery.contract import Compute, ComputeContract, ComputeRequest, StepComputed, canonical, registry
 from recovery.contract.effects import fields_of
 from recovery.contract.outcomes import Outcome, OutcomeKind
 from recovery.engine import finish, intents, outbound, workers
-from recovery.engine.changes import reason
+from recovery.engine.changes import reason, unchecked
 from recovery.engine.memory import Computing
 from recovery.engine.session import Session
 from recovery.ports.base import Answer, AnswerKind, Prepared
@@ -80,6 +80,8 @@ def go(s: Session) -> str | Delivered:
         calls = list(Call.objects.filter(run_id=s.id, place=asked.place).order_by("n"))
         answer = _next(s, contract, request, calls)
         if isinstance(answer, StepComputed):
+            for call in calls:
+                s.memory.remember_spent(call.unit, call.reserved if call.spent is None else call.spent)
             s.memory.computing = None
             return Delivered(asked.then, answer)
         if answer:
@@ -92,9 +94,13 @@ def _next(s: Session, contract: ComputeContract, request: ComputeRequest, calls:
     last = calls[-1] if calls else None
     if last is not None and last.state in LIVE:
         if last.state == CallState.COMMITTED and _is_lost(last, now):
-            _commit(s, [_ended(last, CallState.LOST, code="dead_sender" if now < _expires(last) else "limit_passed")])
+            _commit(s, [_ended(last, CallState.LOST, code=_lost_by(last, now))])
             return ""
-        return finish.wait(s, WaitingOn.IN_FLIGHT, wake_at=last.expires_at)
+        if last.state == CallState.READY and now >= _over(calls, contract, now):
+            _commit(s, [_ended(last, CallState.NOT_SENT, code="deadline_passed")])
+            return ""
+        at = last.expires_at if last.state == CallState.COMMITTED else _over(calls, contract, now)
+        return finish.wait(s, WaitingOn.IN_FLIGHT, wake_at=at)
     if last is not None and last.state == CallState.ANSWERED:
         return _told(last)
     if last is not None and last.state == CallState.REFUSED and _code(last) != OUTPUT_INVALID:
@@ -103,7 +109,7 @@ def _next(s: Session, contract: ComputeContract, request: ComputeRequest, calls:
         if last is not None and last.state == CallState.REFUSED:
             return _told(last)
         return finish.quarantine(s, reason("computation_lost", operation=contract.operation, samples=contract.samples))
-    if calls and now >= calls[0].asked_at + contract.deadline:
+    if now >= _over(calls, contract, now):
         return _refused(contract, calls[0].pk, "deadline_passed")
     if last is not None and last.state == CallState.NOT_SENT:
         assert last.ended_at is not None
@@ -115,10 +121,18 @@ def _next(s: Session, contract: ComputeContract, request: ComputeRequest, calls:
     reserve = contract.reserve(request.params)
     if contract.limit is not None and _used(s, contract) + reserve > contract.limit:
         return _refused(contract, s.id, "budget_used_up", unit=contract.unit, limit=contract.limit)
-    return _ask(s, contract, request, n=len(calls) + 1, reserve=reserve, now=now)
+    over = _over(calls, contract, now)
+    return _ask(s, contract, request, n=len(calls) + 1, reserve=reserve, over=over)
 
 
-def _ask(s: Session, contract: ComputeContract, request: ComputeRequest, *, n: int, reserve: int, now: datetime) -> str:
+def _over(calls: Sequence[Call], contract: ComputeContract, now: datetime) -> datetime:
+    """When the computation is given up, counted from the first time that it was asked for: now, if never yet."""
+    return (calls[0].asked_at if calls else now) + contract.deadline
+
+
+def _ask(
+    s: Session, contract: ComputeContract, request: ComputeRequest, *, n: int, reserve: int, over: datetime
+) -> str:
     row = _row(s, contract, request, n=n, reserve=reserve)
     entry = {"call": str(row["id"]), "operation": contract.operation, "place": row["place"], "n": n}
     told = {**entry, "pinned": dict(contract.pinned), "reserved": reserve, "unit": contract.unit}
@@ -143,7 +157,7 @@ def _ask(s: Session, contract: ComputeContract, request: ComputeRequest, *, n: i
     asked = Entry(
         EventKind.CALL_SENT, {**told, "how": "handed"}, [record.new("call", row, {"asked_at": 0, "not_before": 0})]
     )
-    return finish.wait(s, WaitingOn.IN_FLIGHT, wake_at=None, entries=[asked])
+    return finish.wait(s, WaitingOn.IN_FLIGHT, wake_at=over, entries=[asked])
 
 
 def ask(call_id: UUID) -> str:
@@ -157,7 +171,17 @@ def ask(call_id: UUID) -> str:
         return str(_quietly(call, [entry]) or CallState.NOT_SENT)
     if run.state in (RunState.PAUSING, RunState.PAUSED):
         return "paused"
+    if run.waiting_on == WaitingOn.PERSON or unchecked({"gate": run.gate}):
+        # Its gate says that nothing is sent before the checks have passed (invariant 13).
+        return "waits for a person"
     contract = registry.compute_contract(call.operation, call.contract_version)
+    asked = Call.objects.filter(run_id=call.run_id, place=call.place).order_by("n")
+    now = clock.now()
+    if now >= _over(list(asked[:1]), contract, now) or (run.deadline is not None and now >= run.deadline):
+        # What has expired while it waited for its turn is not sent (invariant 12); its run hears of it.
+        entry = _ended(call, CallState.NOT_SENT, code="deadline_passed")
+        entry.changes = [*entry.changes, record.reckon(wake=True)]
+        return str(_quietly(call, [entry]) or CallState.NOT_SENT)
     me = workers.me("dispatch")
     claim = record.move(
         "call",
@@ -184,6 +208,26 @@ def ask(call_id: UUID) -> str:
     failpoints.hit("call.committed")
     call.state, call.worker = CallState.COMMITTED, me.id
     return _send(call, contract, handed=True)
+
+
+def lose(call_id: UUID) -> str:
+    """Give up a call that is past its limit or whose sender died, whatever became of its run; its permit comes back.
+
+    A run that is at work looks for itself; one that has ended, stands still or is in quarantine does not.
+    """
+    call = Call.objects.get(pk=call_id)
+    now = clock.now()
+    if call.state != CallState.COMMITTED or not _is_lost(call, now):
+        return call.state
+    entry = _ended(call, CallState.LOST, code=_lost_by(call, now))
+    entry.changes = [*entry.changes, record.reckon(wake=True)]
+    return str(_quietly(call, [entry]) or CallState.LOST)
+
+
+def lost(now: datetime) -> QuerySet[Call]:
+    """Calls that :func:`lose` would give up at ``now``."""
+    out = Call.objects.filter(state=CallState.COMMITTED)
+    return out.filter(Q(expires_at__lte=now) | ~Exists(_alive(OuterRef("worker")))).order_by("expires_at")
 
 
 def _send(call: Call, contract: ComputeContract, *, handed: bool) -> str:
@@ -221,12 +265,18 @@ def _outcome(call: Call, contract: ComputeContract, answer: Answer) -> Entry:
     if outcome.kind is OutcomeKind.SUCCEEDED:
         try:
             output = contract.output.model_validate(outcome.result).model_dump(mode="json")
+            # What no column could hold would be lost with the call, and asked for again.
+            canonical.check(output, nfc=False)
             spent = int(contract.spent(outcome.result or {}))
+            if not 0 <= spent <= canonical.MAX_INT:
+                raise ValueError(f"spent {spent:.0e}")
         except ValidationError as error:
             wrong = {"code": OUTPUT_INVALID, "fields": fields_of(error)}
             return _ended(call, CallState.REFUSED, code=OUTPUT_INVALID, outcome={**told, **wrong}, spent=call.reserved)
-        except (LookupError, TypeError, ValueError) as error:
-            wrong = {"code": OUTPUT_INVALID, "said": str(error)[:300]}
+        except Exception as error:
+            # An author's functions: whatever they raise, the call has been answered, and with no output.
+            log.exception("%s: its output cannot be taken", contract.operation)
+            wrong = {"code": OUTPUT_INVALID, "said": ascii(str(error))[:300]}
             return _ended(call, CallState.REFUSED, code=OUTPUT_INVALID, outcome={**told, **wrong}, spent=call.reserved)
         return _ended(call, CallState.ANSWERED, code=outcome.code, outcome=told, output=output, spent=spent)
     state = {
@@ -304,8 +354,15 @@ def _is_lost(call: Call, now: datetime) -> bool:
     """Its sender is dead, or its limit is over."""
     if now >= _expires(call):
         return True
-    seen = now - timedelta(seconds=DEAD_AFTER)
-    return call.worker is None or not Worker.objects.filter(pk=call.worker, seen_at__gt=seen).exists()
+    return call.worker is None or not _alive(call.worker).exists()
+
+
+def _alive(worker: UUID | OuterRef) -> QuerySet[Worker]:
+    return Worker.objects.filter(pk=worker, seen_at__gt=Now() - timedelta(seconds=DEAD_AFTER))
+
+
+def _lost_by(call: Call, now: datetime) -> str:
+    return "dead_sender" if now < _expires(call) else "limit_passed"
 
 
 def _samples(s: Session, calls: Sequence[Call]) -> int:
@@ -340,6 +397,3 @@ def _refused(contract: ComputeContract, about: UUID, code: str, **facts: Any) ->
 
 def _code(call: Call) -> str:
     return str((call.outcome or {}).get("code", ""))
-
-
-__all__ = ["Delivered", "ask", "begin", "go"]

@@ -129,14 +129,21 @@ def going_on(run: Mapping[str, Any], to: Mapping[str, Any], memory: Memory) -> d
     ``to``: what the commit makes of the run.
     """
     state = str(to.get("state") or run["state"])
-    then, when = memory.step, {"now": True}
+    then: str | None = memory.step
+    when: dict[str, Any] = {"now": True}
     if memory.ending is not None:
-        when = {"ends": memory.ending.reason, "settled": _ids(memory)}  # type: ignore[dict-item]
+        when = {"ends": memory.ending.reason, "settled": _ids(memory)}
+    elif memory.mending is not None:
+        then, when = memory.mending.then, {"plan": text(memory.mending.plan)}
     elif memory.pending is not None:
-        then, when = memory.pending.then, {"settled": _ids(memory)}  # type: ignore[dict-item]
+        then, when = memory.pending.then, {"settled": _ids(memory)}
+    elif memory.computing is not None:
+        then, when = memory.computing.then, {"computed": memory.computing.place}
     elif memory.waiting is not None:
         wait = memory.waiting
-        then, when = wait.then, {"event": wait.event, "until": text(wait.until)}  # type: ignore[dict-item]
+        then, when = wait.then, {"event": wait.event, "until": text(wait.until)}
+    elif memory.child is not None:
+        then, when = memory.child.then, {"ended": str(memory.child.id)}
     return {
         "state": state,
         "when": when,

@@ -128,34 +128,8 @@ def send(
     slept since decides anew, since a window, a budget or a signer may have gone meanwhile (invariants 8 and 10).
     ``lane``: where its dependency is paced; ``turn``: the caller's turn in it, given up once the attempt is committed.
     """
-    me = workers.me("dispatch")
-    n = effect.attempts + 1
     token = int(run["token"])
-    attempt = intents.attempt_row(
-        {"workspace_id": effect.workspace_id, "run_id": effect.run_id, "id": effect.pk},
-        n=n,
-        token=token,
-        worker=me.id,
-    )
-    how = "again" if effect.state == EffectState.UNKNOWN else "handed"
-    entry = Entry(
-        EventKind.EFFECT_SENT,
-        {**endings.told_of(effect), "attempt": str(attempt["id"]), "n": n, "how": how},
-        [
-            # A cancel request that came first stops this send; whoever is first under the run's lock decides.
-            record.run_moves({}, prior=MAY_SEND),
-            *consume,
-            record.move(
-                "effect",
-                effect.pk,
-                [effect.state],
-                {"state": EffectState.IN_FLIGHT, "attempts": n, "not_before": None, "next_check_at": None},
-                version=effect.version,
-            ),
-            record.new("attempt", attempt, intents.attempt_times(contract.timeout)),
-            record.reckon(),
-        ],
-    )
+    attempt, entry = _intent(effect, contract, token, consume)
     failpoints.hit("dispatch.before_claim")
     began = clock.elapsed()
     try:
@@ -171,7 +145,7 @@ def send(
     failpoints.hit("dispatch.after_claim")
     watch = clock.Watch(done.at, began)
     claimed = endings.twin(effect)
-    claimed.state, claimed.attempts, claimed.version = EffectState.IN_FLIGHT, n, effect.version + 1
+    claimed.state, claimed.attempts, claimed.version = EffectState.IN_FLIGHT, attempt["n"], effect.version + 1
     if done.wait is not None and lane is not None:
         connection.close()
         lane.road.depart(done.wait, lane.gap)
@@ -196,7 +170,7 @@ def send(
         ended = outbound.ended(
             claimed,
             attempt["id"],
-            n,
+            attempt["n"],
             sent,
             contract,
             snapshots.run_of(effect),
@@ -213,6 +187,30 @@ def send(
     came = insisting.insist(keep)
     failpoints.hit("dispatch.after_outcome")
     return came
+
+
+def _intent(
+    effect: Effect, contract: EffectContract, token: int, consume: list[Change]
+) -> tuple[dict[str, Any], Entry]:
+    """The row of the next attempt, and the entry that claims the effect for it."""
+    attempt = intents.attempt_row(
+        {"workspace_id": effect.workspace_id, "run_id": effect.run_id, "id": effect.pk},
+        n=effect.attempts + 1,
+        token=token,
+        worker=workers.me("dispatch").id,
+    )
+    how = "again" if effect.state == EffectState.UNKNOWN else "handed"
+    flies = {"state": EffectState.IN_FLIGHT, "attempts": attempt["n"], "not_before": None, "next_check_at": None}
+    changes = [
+        # A cancel request that came first stops this send; whoever is first under the run's lock decides.
+        record.run_moves({}, prior=MAY_SEND),
+        *consume,
+        record.move("effect", effect.pk, [effect.state], flies, version=effect.version),
+        record.new("attempt", attempt, intents.attempt_times(contract.timeout)),
+        record.reckon(),
+    ]
+    told = {**endings.told_of(effect), "attempt": str(attempt["id"]), "n": attempt["n"], "how": how}
+    return attempt, Entry(EventKind.EFFECT_SENT, told, changes)
 
 
 def _claim(effect: Effect, contract: EffectContract, commit: Commit, lane: Lane | None, turn: Turn | None) -> Committed:

@@ -95,21 +95,36 @@ def group_id(workspace: UUID, slug: str) -> UUID | None:
 
 
 def build(
-    run: Mapping[str, Any], request: EffectRequest, *, ordinal: int, now: datetime, generation: int = 1
+    run: Mapping[str, Any],
+    request: EffectRequest,
+    *,
+    ordinal: int,
+    now: datetime,
+    generation: int = 1,
+    at: Dependency | None = None,
 ) -> Intent:
-    """The row of a new effect. ``ordinal`` is its place in the run.
+    """The row of a new effect. ``ordinal`` is its place in the run. ``at``: where it goes, whatever is closed off;
+    None: where its contract says, or that one's failover target.
 
     Raises Undeclared, KeyInvalid, CanonicalError, and ContractRaised for what its author's functions raised.
     """
     with authors(request.contract.operation):
-        return _build(run, request, ordinal=ordinal, now=now, generation=generation)
+        return _build(run, request, ordinal=ordinal, now=now, generation=generation, at=at)
 
 
-def _build(run: Mapping[str, Any], request: EffectRequest, *, ordinal: int, now: datetime, generation: int) -> Intent:
+def _build(
+    run: Mapping[str, Any],
+    request: EffectRequest,
+    *,
+    ordinal: int,
+    now: datetime,
+    generation: int,
+    at: Dependency | None,
+) -> Intent:
     contract = request.contract
     contract.require_whole()
     workspace = UUID(str(run["workspace_id"]))
-    where = degraded.route(dependency(workspace, contract.dependency), contract)
+    where = degraded.route(dependency(workspace, contract.dependency), contract) if at is None else at
     key = key_of(run, request, now)
     prepared = contract.port.prepare(request.params, where.base_url, where.credential)
     deadline = now + contract.deadline

@@ -8,7 +8,7 @@ effect unknown with that try in the record; what is not found leaves it as it wa
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -18,13 +18,14 @@ from django.db import connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract
+from recovery.contract.readback import ReadbackAnswer
 from recovery.engine import approvals, endings, intents, reading
 from recovery.engine.changes import reason
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import AttemptView, Decision, Snapshot, Verb
 from runs import clock, record
 from runs.errors import IllegalMove, LostRace, StaleVersion
-from runs.models import Effect, Restore, Run
+from runs.models import Dependency, Effect, Restore, Run
 from runs.record import Commit, Entry
 from runs.states import AttemptState, Claim, EffectState, EventKind
 
@@ -126,10 +127,10 @@ def look(
         return _commit(effect, doubt(effect, contract, run, stretch, now), "doubtful")
     readback = contract.reconcile
     assert readback is not None
-    where = intents.dependency(effect.workspace_id, contract.dependency)
+    where = _places(effect, contract)
     connection.close()  # given back to the pool: none is held during the call
     since = min(effect.requested_at, stretch.start)
-    answer = reading.read(effect, contract, readback, where, since)
+    answer = _first_word([reading.read(effect, contract, readback, one, since) for one in where])
     now = clock.now()
     row = reading.evidence(effect, answer, now)
     if answer.claim not in (Claim.NOT_FOUND, Claim.UNAVAILABLE):
@@ -149,6 +150,21 @@ def look(
         ],
     )
     return _commit(effect, [entry], "looked")
+
+
+def _places(effect: Effect, contract: EffectContract) -> list[Dependency]:
+    """Where it may have been sent in the stretch: where it goes now, its contract's dependency, that one's failover."""
+    named = Dependency.objects.filter(workspace_id=effect.workspace_id, name=contract.dependency).first()
+    ids = [effect.dependency_id, *([] if named is None else [named.pk, named.failover_id])]
+    found = Dependency.objects.in_bulk([id for id in ids if id is not None])
+    return [found[id] for id in dict.fromkeys(ids) if id in found]
+
+
+def _first_word(answers: Sequence[ReadbackAnswer]) -> ReadbackAnswer:
+    """What several places say together: found in one is found; "not found" only if each of them says so."""
+    silent = [one for one in answers if one.claim == Claim.UNAVAILABLE]
+    found = [one for one in answers if one.claim not in (Claim.NOT_FOUND, Claim.UNAVAILABLE)]
+    return (found or silent or list(answers))[0]
 
 
 def judge(contract: EffectContract, snap: Snapshot, stretch: Stretch, now: datetime) -> Decision:

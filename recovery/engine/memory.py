@@ -48,9 +48,10 @@ class Waiting:
 
 @dataclass(slots=True)
 class Child:
-    """A run that this one started and waits for, and the step that is told how it ended."""
+    """A run that this one started and waits for, its key among this one's, the step that is told how it ended."""
 
     id: UUID
+    key: str
     then: str
 
 
@@ -78,7 +79,7 @@ class Computing:
 class Memory:
     """The run as its steps left it. ``step`` is what is called next when nothing is pending or waited for.
 
-    ``spent``: budgets used. ``evidence``: what steps were shown last.
+    ``spent``: what computations have used, by unit. ``evidence``: what steps were shown last.
     ``base``: the full checkpoint that the next one may be a delta of; ``coming``: the same once that one is committed.
     ``ending``: how a step said that it ends, while something sent is still open. ``owner``: the worker that wrote it,
     ``token``: its fencing token then. ``config``: the pinned versions that the data was written under. ``authority``:
@@ -98,11 +99,8 @@ class Memory:
     child: Child | None = None
     base: Base | None = None
     coming: Base | None = None
-    spent: dict[str, Any] = field(default_factory=dict)
-    children: list[dict[str, Any]] = field(default_factory=list)
-    artifacts: list[dict[str, Any]] = field(default_factory=list)
+    spent: dict[str, int] = field(default_factory=dict)
     evidence: list[str] = field(default_factory=list)
-    compensation: dict[str, Any] | None = None
     token: int = 0
     config: dict[str, str] = field(default_factory=dict)
     authority: dict[str, str] = field(default_factory=dict)
@@ -111,6 +109,10 @@ class Memory:
     mending: Mending | None = None
     computing: Computing | None = None
     calls: int = 0
+
+    def remember_spent(self, unit: str, amount: int) -> None:
+        """Count what a computation has used."""
+        self.spent[unit] = self.spent.get(unit, 0) + amount
 
     def remember_shown(self, evidence: Iterable[UUID]) -> None:
         """Note the evidence that a step was shown."""
@@ -150,13 +152,12 @@ def seal(
         "tries": run["tries"],
         "budgets": contents.limits(run, memory.spent),
         "cancel": contents.cancelling(run),
-        "compensation": memory.compensation,
         "data": memory.data,
         "step": memory.step,
         "pending": _pending(memory.pending),
         "waiting": _waiting(memory.waiting),
         "ending": _ending(memory.ending),
-        "child": memory.child and {"id": str(memory.child.id), "then": memory.child.then},
+        "child": _child(memory.child),
         "mending": _mending(memory.mending),
         "computing": None if memory.computing is None else asdict(memory.computing),
         "calls": memory.calls,
@@ -164,8 +165,6 @@ def seal(
         "settled": memory.settled,
         "open": opened,
         "unknown": [one["id"] for one in opened if one["state"] in ("unknown", "disputed")],
-        "children": memory.children,
-        "artifacts": memory.artifacts,
         "evidence": memory.evidence,
         "next": contents.going_on(run, to or {}, memory),
     }
@@ -206,13 +205,10 @@ def restore(run: Mapping[str, Any]) -> tuple[load.Restored, Memory]:
         code=content["versions"]["code"],
         owner=content.get("worker") or "",
         ending=_end_of(content.get("ending")),
-        child=child and Child(UUID(child["id"]), child["then"]),
+        child=child and Child(UUID(child["id"]), child["key"], child["then"]),
         base=restored.base,
         spent=content.get("budgets", {}).get("spent", {}),
-        children=content.get("children", []),
-        artifacts=content.get("artifacts", []),
         evidence=content.get("evidence", []),
-        compensation=content.get("compensation"),
         token=int(content.get("token") or 0),
         config=content["versions"].get("config") or {},
         authority=content.get("authority") or {},
@@ -243,6 +239,10 @@ def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
         "until": waiting.until.isoformat() if waiting.until else None,
         "event": waiting.event,
     }
+
+
+def _child(child: Child | None) -> dict[str, Any] | None:
+    return None if child is None else {"id": str(child.id), "key": child.key, "then": child.then}
 
 
 def _mending(mending: Mending | None) -> dict[str, Any] | None:

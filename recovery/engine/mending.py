@@ -21,7 +21,7 @@ from recovery.engine.decide import decide
 from recovery.engine.memory import Pending
 from recovery.engine.session import Session
 from runs import record
-from runs.models import Effect, Evidence, Group, Plan
+from runs.models import Dependency, Effect, Evidence, Group, Plan
 from runs.record import Change, Entry
 from runs.states import Claim, EffectState, EventKind, EvidenceKind, RunState, WaitingOn
 
@@ -102,7 +102,10 @@ def _take_up(s: Session, effect: Effect, item: PlanItem, original: Effect) -> st
     signed = item.approved and approvals.signed_beforehand(original)
     request = request_of(item.model_copy(update={"approved": signed}))
     contract, rule, now = request.contract, request.signatures(), s.watch.now()
-    built = intents.build(s.run, request, ordinal=effect.ordinal, now=now, generation=effect.generation)
+    # What went elsewhere while its dependency was closed off is mended there: only that side knows it.
+    of = registry.effect_contract(original.operation, original.contract_version)
+    at = Dependency.objects.get(pk=original.dependency_id) if of.dependency == contract.dependency else None
+    built = intents.build(s.run, request, ordinal=effect.ordinal, now=now, generation=effect.generation, at=at)
     names = ("dependency_id", "request", "body", "describe", "stake", "irreversible", "deadline")
     change: dict[str, Any] = {name: built.row[name] for name in names}
     change["state"] = EffectState.READY if rule is None else EffectState.AWAITING_APPROVAL

@@ -74,13 +74,19 @@ def tell(run: UUID) -> None:
 
 
 def due(limit: int) -> list[UUID]:
-    """Plans that somebody has to look at, at most ``limit`` of each kind: their run is missing or over; an effect is
-    mended and not shown as it, or shown as it and in doubt.
-
-    While its run works, a plan is told with each step of it; afterwards only word from outside can change something.
-    """
+    """Plans at work whose run is missing or over, at most ``limit``; while it works it tells its plan each step."""
     run = Run.objects.filter(pk=OuterRef("mending_run_id"))
     over = run.filter(state__in=[*RUN_ENDED, RunState.QUARANTINED])
+    rows = Plan.objects.filter(state=PlanState.RUNNING).filter(~Exists(run) | Exists(over))
+    return list(rows.order_by("id").values_list("pk", flat=True)[:limit])
+
+
+def changed_since(limit: int) -> list[UUID]:
+    """Plans whose run is over and of which word came from outside, at most ``limit`` of each kind: an effect is mended
+    and not shown as it, or shown as it and in doubt.
+
+    Reads all compensations there ever were: for now and then, not for each second.
+    """
     mending = Effect.objects.filter(mends__isnull=False)
     shown = Evidence.objects.filter(effect_id=OuterRef("pk"), kind=EvidenceKind.READBACK, claim=Claim.HAPPENED)
     decided = Verdict.objects.filter(effect_id=OuterRef("pk"), state=VerdictState.RECORDED)
@@ -92,7 +98,6 @@ def due(limit: int) -> list[UUID]:
     )
     doubted = mending.filter(state=EffectState.DISPUTED, mends__state=EffectState.COMPENSATED)
     kinds = (
-        Plan.objects.filter(state=PlanState.RUNNING).filter(~Exists(run) | Exists(over)),
         Plan.objects.filter(mending_run_id__in=done.values("run_id")),
         Plan.objects.filter(mending_run_id__in=doubted.values("run_id")),
     )

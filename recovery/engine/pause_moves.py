@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from recovery.engine.changes import reason
 from runs import record
 from runs.models import Run
 from runs.record import Change
@@ -25,8 +26,16 @@ def pause(asked: Mapping[str, Any], *, prior: str) -> Change:
 
 
 def resume(run: Run) -> list[Change]:
-    """From pausing or paused back to waiting, due at once: timers that came due meanwhile are looked at now."""
-    back = {**_NONE, "state": RunState.WAITING, "waiting_on": run.waiting_on or WaitingOn.TIMER, "gate": []}
+    """From pausing or paused back to waiting, due at once: timers that came due meanwhile are looked at now.
+
+    Its gate says that the checks come first: until they have passed, also what was ready before is not sent.
+    """
+    back = {
+        **_NONE,
+        "state": RunState.WAITING,
+        "waiting_on": run.waiting_on or WaitingOn.TIMER,
+        "gate": [reason("resumed")],
+    }
     return [record.run_moves(back, prior=[run.state], times={"wake_at": 0, "resumed_at": 0})]
 
 

@@ -15,7 +15,7 @@ from recovery.engine.session import Session
 from recovery.traffic import admission
 from runs import record
 from runs.errors import KeyMismatch, LostRace, NoPermit
-from runs.models import Approval, Effect, Group, Person, Signal
+from runs.models import Approval, Dependency, Effect, Group, Person, Signal
 from runs.record import Admission, Change, Entry
 from runs.states import EffectState, EventKind
 
@@ -189,7 +189,10 @@ def amend(s: Session, transition: Perform, pending: Pending, effects: list[Effec
 
 
 def _amend_one(s: Session, request: EffectRequest, effect: Effect, signal: Signal) -> Entry:
-    built = intents.build(s.run, request, ordinal=effect.ordinal, now=s.watch.now(), generation=effect.generation)
+    # It stays where it is, whatever is closed off now: its key is taken there.
+    at = Dependency.objects.get(pk=effect.dependency_id)
+    now = s.watch.now()
+    built = intents.build(s.run, request, ordinal=effect.ordinal, now=now, generation=effect.generation, at=at)
     changed: dict[str, Any] = {
         name: built.row[name]
         for name in (

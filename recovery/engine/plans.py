@@ -170,7 +170,9 @@ def changed(plan: Plan, items: Sequence[PlanItem], *, why: Mapping[str, Any], by
 
 def begin(made: Made, *, by: UUID | None, prior: PlanState = PlanState.DRAFT) -> Entry:
     """The entry that begins a plan: the run of this id is to carry it out, and nobody else may begin it."""
-    change = {"state": PlanState.RUNNING, "mending_run_id": new_id(), "started_by_id": by}
+    change: dict[str, Any] = {"state": PlanState.RUNNING, "mending_run_id": new_id(), "started_by_id": by}
+    # Whoever proposed to leave what stays meant what stayed then.
+    change |= {"accepted_by_id": None, "accepted_reason": ""}
     changes: list[Change] = [
         record.move("plan", made.id, [prior], change, times={"started_at": 0}),
         record.close_reviews(made.id),

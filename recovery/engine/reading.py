@@ -22,7 +22,9 @@ log = logging.getLogger("recourse.reconcile")
 def read(
     effect: Effect, contract: EffectContract, readback: Readback, where: Dependency, first_sent_at: datetime | None
 ) -> ReadbackAnswer:
-    """Ask once. What cannot be asked is a check without an answer, kept like any other and seen like any other."""
+    """Ask once, at ``where``: the effect's own dependency, which a failover may have made another than its contract's
+    (``recovery/traffic/degraded.py``). What cannot be asked is a check without an answer, kept and seen like any other.
+    """
     try:
         return readback.ask(
             contract.port,
@@ -47,14 +49,16 @@ def no_answer(error: str, raw: str) -> ReadbackAnswer:
     return ReadbackAnswer(Claim.UNAVAILABLE, Strength.NONE, [], raw, clock.now(), None, 0, error, None)
 
 
-def evidence(effect: Effect, answer: ReadbackAnswer, now: datetime) -> dict[str, Any]:
-    """The row that keeps ``answer``; ``now`` is the database's time."""
+def evidence(
+    effect: Effect, answer: ReadbackAnswer, now: datetime, kind: EvidenceKind = EvidenceKind.READBACK
+) -> dict[str, Any]:
+    """The row that keeps ``answer``, asked for or (``kind``) sent by themselves; ``now`` is the database's time."""
     return {
         "id": new_id(),
         "workspace_id": effect.workspace_id,
         "run_id": effect.run_id,
         "effect_id": effect.pk,
-        "kind": EvidenceKind.READBACK,
+        "kind": kind,
         "claim": answer.claim,
         "strength": answer.strength,
         "facts": rows_json(answer.facts),

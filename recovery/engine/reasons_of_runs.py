@@ -121,6 +121,12 @@ RUNS: Final[dict[str, Reason]] = {
         _("Recourse makes the checks and goes on."),
         True,
     ),
+    "resumed": _own(
+        _("the checks; the pause was lifted"),
+        _("the checks pass"),
+        _("Recourse makes the checks and goes on."),
+        True,
+    ),
     "class_asks": _person(
         _("an answer whether it goes on; {operation} ended as {failure}"),
         _("a person lets it go on, or does not"),

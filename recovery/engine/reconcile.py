@@ -159,7 +159,6 @@ def _ask(
     """Read the authority, keep what it said, and carry out what follows, in one commit."""
     readback = contract.reconcile
     assert readback is not None
-    # Where it was sent, which may have been somewhere else than its contract says (recovery/traffic/degraded.py).
     where = Dependency.objects.get(pk=effect.dependency_id)
     _take_turn(where, hold=act is not None)
     failpoints.hit("reconcile.before_ask")

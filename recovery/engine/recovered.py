@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
+
+from django.db.models import Q
 
 from recovery.contract.readback import ReadbackAnswer
 from recovery.engine import endings, intents, lookfirst, reading
@@ -19,6 +22,9 @@ from runs import record
 from runs.models import Effect, Recovered
 from runs.record import Entry
 from runs.states import Claim, EffectState, EventKind, Strength
+
+MOST_DIGITS: Final = 4
+"""Of a generation; what is longer was not made by us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +60,9 @@ def already(s: Session, intent: Intent, now: datetime) -> Found | None:
 def _under(s: Session, intent: Intent) -> Recovered | None:
     """The latest generation that was found of this key: only the last one can have happened."""
     key = intent.row["key"]
-    rows = Recovered.objects.filter(
-        workspace_id=s.workspace, operation=intent.row["operation"], met_by=None, reference__startswith=key
-    )
-    mine = [row for row in rows[:100] if _generation(intent, row.reference) >= intent.row["generation"]]
+    rows = Recovered.objects.filter(workspace_id=s.workspace, operation=intent.row["operation"], met_by=None)
+    named = rows.filter(Q(reference=key) | Q(reference__startswith=f"{key}/"))
+    mine = [row for row in named if _generation(intent, row.reference) >= intent.row["generation"]]
     return max(mine, key=lambda row: _generation(intent, row.reference), default=None)
 
 
@@ -67,7 +72,7 @@ def _generation(intent: Intent, reference: str) -> int:
     if reference == key:
         return 1
     tail = reference.removeprefix(f"{key}/")
-    return int(tail) if tail != reference and tail.isdecimal() else 0
+    return int(tail) if tail != reference and tail.isdecimal() and len(tail) <= MOST_DIGITS else 0
 
 
 def _found(

@@ -193,17 +193,18 @@ _LETTER: dict[str, Any] = {
 }
 
 
-def _made(operation: str, **changes: Any) -> EffectContract:
+def made(operation: str, **changes: Any) -> EffectContract:
+    """The usual fields under ``operation``, with ``changes``."""
     return effect(operation, **{**_FIELDS, **changes})
 
 
-pay = _made("simulated.pay")
+pay = made("simulated.pay")
 """Keys, and a readback by our reference; signatures from SIGNED_FROM on."""
 
-slow = _made("simulated.slow", timeout=seconds(11), approval=None, key=lambda run, p: f"slow:{p.charge}")
+slow = made("simulated.slow", timeout=seconds(11), approval=None, key=lambda run, p: f"slow:{p.charge}")
 """As pay, but too long a call for the run's owner: always handed to the senders."""
 
-card = _made(
+card = made(
     "simulated.card",
     dependency="cards-eu",
     key=lambda run, p: f"card:{p.charge}",
@@ -214,7 +215,7 @@ card = _made(
 )
 """No keys, a readback that only agrees."""
 
-mail = _made(
+mail = made(
     "simulated.mail",
     **_LETTER,
     dependency="mail",
@@ -227,7 +228,7 @@ mail = _made(
 )
 """Keys, nothing to read back."""
 
-notice = _made(
+notice = made(
     "simulated.notice",
     **_LETTER,
     dependency="notices",

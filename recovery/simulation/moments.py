@@ -53,6 +53,15 @@ class Moments:
         """In the place of ``clock.elapsed``."""
         return self.passed
 
+    def monotonic(self) -> float:
+        """In the place of ``time.monotonic`` where a worker waits for its moment."""
+        return self.passed
+
+    def sleep(self, seconds: float) -> None:
+        """In the place of ``time.sleep`` there: whoever waits lets time pass for all."""
+        if seconds > 0:
+            self.pass_by(seconds)
+
     def nanoseconds(self) -> int:
         """In the place of the sandbox's ``clock.nanoseconds``."""
         return int((BEGAN.timestamp() + self.passed) * 1_000_000) * 1_000

@@ -3,55 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from recovery.actions import runs
-from recovery.simulation import people
+from recovery.simulation import answering, holding, mending, people
+from recovery.simulation.asking import accept
 from recovery.simulation.bodies import AT_THE_WIRE
-from recovery.simulation.run_types import NAMES, Waiter
 from recovery.simulation.statement import Broken
-from recovery.traffic import callbacks
 from recovery.upkeep.sweep import Sweep
-from runs.models import Dependency
-from runs.record import Act
 
 if TYPE_CHECKING:
     from recovery.simulation.world import World
 
 Move = Callable[["World"], str | None]
-MOST_RUNS: Final = 4
-WEATHERED: Final = ("pay", "pay", "pay", "slow", "card", "mail", "notice")
-"""Operations, as often as they are asked for."""
-
-
-def accept(world: World) -> str | None:
-    """A run is accepted; sometimes the client hears nothing and asks again with the same id."""
-    if len(world.runs) >= MOST_RUNS or world.moves > world.weather.moves // 2:
-        return None
-    rng = world.rng
-    type = rng.choice(NAMES)
-    home = rng.random() < 0.85
-    workspace = world.stage.home if home else world.stage.next_door
-    what = [(rng.choice(WEATHERED), world.charge(workspace.slug)) for _ in range(rng.choice([1, 1, 2, 3]))]
-    given: dict[str, Any] = {
-        "what": what,
-        "amount": rng.choice([8400, 8400, 120_500]),
-        "again": rng.choice([0, 1, 2]),
-        "mode": rng.choice(["", "timer", "event", "timeout"]) if type == Waiter.name else "",
-    }
-    actor = world.stage.people["A" if home else "E"]
-    act = Act.over(world.ids(), "accept", given)
-
-    def ask() -> Any:
-        return runs.accept(workspace, type, given, actor=actor, act=act)
-
-    done = ask()
-    world.runs.append(done.run)
-    if rng.random() < 0.3:
-        world.exercised[15] += 1
-        if ask().run != done.run:
-            world.violate(15, "the same request was accepted twice")
-    return f"accept {type} {what} {given['amount']} as {world.label(done.run)}"
+PEOPLE: Final = (*people.MOVES, *holding.MOVES, *mending.MOVES, *answering.MOVES)
 
 
 def ring(world: World) -> str | None:
@@ -129,8 +93,8 @@ def clock(world: World) -> str | None:
 
 def person(world: World) -> str | None:
     """Somebody does something."""
-    moves = [move for move, _weight in people.MOVES]
-    weights = [weight for _move, weight in people.MOVES]
+    moves = [move for move, _weight in PEOPLE]
+    weights = [weight for _move, weight in PEOPLE]
     for _again in range(4):
         (move,) = world.rng.choices(moves, weights)
         said = move(world)
@@ -154,13 +118,11 @@ def land(world: World) -> str | None:
 
 
 def message(world: World) -> str | None:
-    """The other side says by itself what took effect there: early, late, twice, in any order."""
+    """The other side says by itself what took effect there: early, late, twice, in any order; or somebody else does."""
     if not world.network.messages:
         return None
     told = world.rng.choice(world.network.messages)
-    where = Dependency.objects.get(workspace__slug=told.slug, name="payments")
-    heard = callbacks.receive(where, told.id, told.body, world.sending.now)
-    return f"message {told.id}: {heard}"
+    return f"message {told.id}: {world.mail.deliver(told, forged=world.rng.random() < 0.15)}"
 
 
 def lose_bells(world: World) -> str | None:
@@ -193,16 +155,16 @@ def bury(world: World) -> str | None:
 
 MOVES: Final[tuple[tuple[Move, int], ...]] = (
     (accept, 10),
-    (ring, 40),
-    (go_on, 30),
+    (ring, 60),
+    (go_on, 36),
     (die, 2),
     (sleep, 3),
     (sweep, 12),
     (clock, 11),
-    (person, 16),
-    (outage, 3),
+    (person, 18),
+    (outage, 4),
     (land, 4),
-    (message, 4),
+    (message, 3),
     (lose_bells, 2),
     (double_bell, 2),
     (bury, 2),

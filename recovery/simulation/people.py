@@ -55,14 +55,15 @@ def _again(
         world.violate(15, f"{what.__name__} is kept twice")
 
 
-def _one(world: World, rows: Any) -> Any:
+def one(world: World, rows: Any) -> Any:
+    """One of ``rows``, whichever; None where there is none."""
     found = list(rows.order_by("pk"))
     return world.rng.choice(found) if found else None
 
 
 def sign(world: World) -> str | None:
     """Somebody signs a request, whether they may or not."""
-    approval = _one(world, Approval.objects.filter(state=ApprovalState.PENDING))
+    approval = one(world, Approval.objects.filter(state=ApprovalState.PENDING))
     if approval is None:
         return None
     actor = world.rng.choice("BBCCFFAG")
@@ -72,7 +73,7 @@ def sign(world: World) -> str | None:
 
 def reject(world: World) -> str | None:
     """Somebody rejects a request, perhaps one that is signed in full."""
-    approval = _one(world, Approval.objects.filter(state__in=[ApprovalState.PENDING, ApprovalState.GRANTED]))
+    approval = one(world, Approval.objects.filter(state__in=[ApprovalState.PENDING, ApprovalState.GRANTED]))
     if approval is None:
         return None
     actor = world.rng.choice("BCF")
@@ -84,7 +85,7 @@ def reject(world: World) -> str | None:
 def withdraw(world: World) -> str | None:
     """Somebody takes a signature back."""
     open_ones = [ApprovalState.PENDING, ApprovalState.GRANTED, ApprovalState.CONSUMED]
-    approval = _one(world, Approval.objects.filter(state__in=open_ones, signatures__state="signed").distinct())
+    approval = one(world, Approval.objects.filter(state__in=open_ones, signatures__state="signed").distinct())
     if approval is None:
         return None
     actor = world.rng.choice("BCF")
@@ -95,7 +96,7 @@ def withdraw(world: World) -> str | None:
 def renew(world: World) -> str | None:
     """Somebody asks again for signatures that ran out."""
     waiting = Effect.objects.filter(state=EffectState.AWAITING_APPROVAL)
-    approval = _one(world, Approval.objects.filter(effect__in=waiting).exclude(state=ApprovalState.SUPERSEDED))
+    approval = one(world, Approval.objects.filter(effect__in=waiting).exclude(state=ApprovalState.SUPERSEDED))
     if approval is None:
         return None
     said = do(world, approvals.renew, approval.pk, actor="G", reason="still wanted")
@@ -104,7 +105,7 @@ def renew(world: World) -> str | None:
 
 def look(world: World) -> str | None:
     """Somebody presses "check now"."""
-    effect = _one(world, Effect.objects.filter(state__in=effects.CHECKABLE))
+    effect = one(world, Effect.objects.filter(state__in=effects.CHECKABLE))
     if effect is None:
         return None
     world.subject = effect.pk
@@ -117,7 +118,7 @@ UNDECIDED = (EffectState.UNKNOWN, EffectState.DISPUTED, EffectState.ACCEPTED)
 
 def decide(world: World) -> str | None:
     """Somebody says what happened, by the other side's books; not while something may still arrive."""
-    effect = _one(world, Effect.objects.filter(state__in=UNDECIDED))
+    effect = one(world, Effect.objects.filter(state__in=UNDECIDED))
     if effect is None or world.may_arrive(effect):
         return None
     return say(world, effect)
@@ -140,7 +141,7 @@ def say(world: World, effect: Effect) -> str:
 
 def confirm(world: World) -> str | None:
     """A second person answers a proposed decision, by the books again; the first one may try it, too."""
-    verdict = _one(world, Verdict.objects.select_related("effect").filter(state=VerdictState.PROPOSED))
+    verdict = one(world, Verdict.objects.select_related("effect").filter(state=VerdictState.PROPOSED))
     if verdict is None or world.may_arrive(verdict.effect):
         return None
     actor = world.rng.choice("GGGA") if verdict.workspace_id == world.stage.home.pk else "H"
@@ -160,7 +161,7 @@ def answer(world: World, verdict: Verdict, actor: str) -> str:
 
 def _live(world: World) -> Run | None:
     rows = Run.objects.all() if world.rng.random() < 0.2 else Run.objects.exclude(state__in=RUN_ENDED)
-    run: Run | None = _one(world, rows)
+    run: Run | None = one(world, rows)
     return run
 
 
@@ -202,7 +203,7 @@ def signal(world: World) -> str | None:
 
 def claim(world: World) -> str | None:
     """Somebody takes an item of the inbox."""
-    review = _one(world, Review.objects.filter(state=ReviewState.OPEN, workspace=world.stage.home))
+    review = one(world, Review.objects.filter(state=ReviewState.OPEN, workspace=world.stage.home))
     if review is None:
         return None
     actor = world.rng.choice("AG")
@@ -211,7 +212,7 @@ def claim(world: World) -> str | None:
 
 def outsider(world: World) -> str | None:
     """Somebody of next door tries what is not theirs (invariant 14)."""
-    run = _one(world, Run.objects.filter(workspace=world.stage.home))
+    run = one(world, Run.objects.filter(workspace=world.stage.home))
     if run is None:
         return None
     before = Event.objects.filter(run_id=run.pk).count()

@@ -47,7 +47,8 @@ class Word(BaseModel):
     text: str = ""
 
 
-def _rules(*, deadline: timedelta | None = None, transitions: int = 50) -> RunContract:
+def rules(*, deadline: timedelta | None = None, transitions: int = 50) -> RunContract:
+    """The contract of a simulated run type."""
     return RunContract(
         state_schema=StateSchema(version=1, migrates_from={}),
         checkpoints=Checkpoints(max_loss=0),
@@ -78,11 +79,11 @@ class Plan(BaseModel):
     at: int = 0
 
 
-class _Base(RunType):
+class Base(RunType):
     """Abstract: it has no version, so nothing registers it."""
 
     Data = Plan
-    contract = _rules()
+    contract = rules()
     reasons = {"not_done": _("It was not done."), "no_word": _("No word came.")}
 
     def describe(self, data: Plan) -> Any:
@@ -92,7 +93,7 @@ class _Base(RunType):
         return [charge for _name, charge in data.what]
 
 
-class Many(_Base):
+class Many(Base):
     """All effects of the plan at once; ``order.changed`` amends them while nothing was tried."""
 
     name = "simulated.many"
@@ -125,10 +126,10 @@ class Bounded(Many):
 
     name = "simulated.bounded"
     version = 1
-    contract = _rules(deadline=contracts.RUN_DEADLINE)
+    contract = rules(deadline=contracts.RUN_DEADLINE)
 
 
-class Chain(_Base):
+class Chain(Base):
     """The effects of the plan in a row."""
 
     name = "simulated.chain"
@@ -157,7 +158,7 @@ class Short(Chain):
 
     name = "simulated.short"
     version = 1
-    contract = _rules(transitions=2)
+    contract = rules(transitions=2)
 
 
 class Waiter(Chain):
@@ -180,6 +181,3 @@ class Waiter(Chain):
         missed = run.data.mode == "timeout" and signal is None
         run.data.mode = ""
         return Fail("no_word") if missed else self.begin(run)
-
-
-NAMES = (Many.name, Bounded.name, Chain.name, Short.name, Waiter.name)

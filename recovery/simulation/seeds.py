@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recovery.contract import registry
-from recovery.simulation import contracts, invariants, moments, moves, run_types, settling, stage
+from recovery.simulation import asking, contracts, invariants, mendable, moments, moves, settling, stage, thinking
 from recovery.simulation.guards import Guards
 from recovery.simulation.world import World
 from runs.models import Effect
@@ -42,15 +42,19 @@ def registered() -> Iterator[None]:
     kept = registry._registry
     registry.discover()
     before = [dict(kept._effects), dict(kept._run_types), list(kept._problems), dict(kept._found_in)]
-    for contract in contracts.BY_NAME.values():
+    computes = dict(kept._computes)
+    for contract in (*contracts.BY_NAME.values(), *mendable.ALL):
         kept.add_effect(contract, "simulation")
-    for cls in (run_types.Many, run_types.Bounded, run_types.Chain, run_types.Short, run_types.Waiter):
+    for computed in thinking.ALL:
+        kept.add_compute(computed, "simulation")
+    for cls in asking.TYPES:
         kept.add_run_type(cls, "simulation")
     assert kept._problems == before[2], f"the simulated contracts are wrong: {kept._problems}"
     try:
         yield
     finally:
         kept._effects, kept._run_types, kept._problems, kept._found_in = before  # type: ignore[assignment]
+        kept._computes = computes
 
 
 @contextmanager
@@ -78,7 +82,7 @@ def play(seed: int, cast: stage.Stage, guards: Guards) -> Result:
     with world.at_work():
         for n in range(1, world.weather.moves + 1):
             result.moves = world.moves = n
-            name, said = ("accept", moves.accept(world) or "") if n == 1 else moves.next_move(world)
+            name, said = ("accept", asking.accept(world) or "") if n == 1 else moves.next_move(world)
             invariants.check(world)
             result.kinds[name] += 1
             world.tell(said)

@@ -6,17 +6,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from recovery.actions import approvals, runs
-from recovery.simulation import invariants, people, stage
+from recovery.simulation import answering, holding, invariants, mending, people, stage
 from recovery.simulation.contracts import LAG
 from recovery.simulation.invariants import history
 from recovery.upkeep.sweep import Sweep
 from runs import clock
 from runs.history import chain
-from runs.models import Approval, Attempt, Effect, EffectLink, Review, Run, Verdict
+from runs.models import Approval, Attempt, Call, Capacity, Effect, EffectLink, Review, Run, Verdict
 from runs.states import (
     ATTEMPT_LIVE,
     RUN_ENDED,
     ApprovalState,
+    BreakerState,
+    CallState,
     EffectState,
     ReviewState,
     RunState,
@@ -42,6 +44,7 @@ def settle(world: World) -> None:
         stage.activate(world.stage.people[name], True)
     _finish_calls(world)
     world.bodies.bury_all()
+    holding.let_all_go(world)
     # Nothing is on its way any more: who looks at the other side's books then sees all there is.
     world.moments.pass_by(2 * LAG.total_seconds())
     _drive(world)
@@ -85,15 +88,18 @@ def _drive(world: World) -> None:
 
 def _pass_once(world: World) -> int:
     counts = Sweep().run_once()
-    found = list(dict.fromkeys(world.bells))
-    world.bells.clear()
-    for bell in found:
-        world.subject = None
-        subject = world.subject_of(bell)
-        call = world.bodies.start(world.bodies.workers[0], bell.task, subject, world.work(bell))
-        world.tell(f"{bell.task} {world.label(subject)}: {world.ended(call)}")
-    invariants.check(world)
-    return len(found) + sum(counts.get(name, 0) for name in ("links", "expired"))
+    rang = 0
+    while world.bells and rang < PASSES:
+        found = list(dict.fromkeys(world.bells))
+        world.bells.clear()
+        for bell in found:
+            world.subject = None
+            subject = world.subject_of(bell)
+            call = world.bodies.start(world.bodies.workers[0], bell.task, subject, world.work(bell))
+            world.tell(f"{bell.task} {world.label(subject)}: {world.ended(call)}")
+        invariants.check(world)
+        rang += len(found)
+    return rang + sum(counts.get(name, 0) for name in ("links", "expired", "children"))
 
 
 def _next_due() -> datetime | None:
@@ -101,12 +107,16 @@ def _next_due() -> datetime | None:
     ready = Effect.objects.filter(state=EffectState.READY).exclude(not_before=None)
     ready = ready.exclude(run__waiting_on=WaitingOn.PERSON).exclude(run__state=RunState.QUARANTINED)
     live = Attempt.objects.filter(state__in=ATTEMPT_LIVE)
+    calls = Call.objects.exclude(run__state=RunState.QUARANTINED)
     awake = Run.objects.exclude(wake_at=None).exclude(state=RunState.QUARANTINED)
     found: list[datetime | None] = [
         *awake.values_list("wake_at", flat=True),
         *Effect.objects.exclude(next_check_at=None).values_list("next_check_at", flat=True),
         *ready.values_list("not_before", flat=True),
         *live.values_list("expires_at", flat=True),
+        *calls.filter(state=CallState.READY).values_list("not_before", flat=True),
+        *calls.filter(state=CallState.COMMITTED).values_list("expires_at", flat=True),
+        *Capacity.objects.filter(state=BreakerState.OPEN).values_list("reopen_at", flat=True),
     ]
     return min((at for at in found if at is not None), default=None)
 
@@ -114,16 +124,20 @@ def _next_due() -> datetime | None:
 def _hidden() -> list[Run]:
     """Runs that have not ended and wait for nobody who could see it: not in the inbox, not for a named event.
 
-    Who waits for another run's effect is seen where that effect is.
+    Who waits for another run's effect is seen where that effect is; who waits for a child, where the child is; what is
+    being mended, where the run that mends it is.
     """
     seen = Review.objects.filter(state=ReviewState.OPEN)
     links = EffectLink.objects.filter(effect__in=seen.exclude(effect=None).values("effect_id")).values("run_id")
     rows = Run.objects.exclude(state__in=RUN_ENDED).exclude(pk__in=seen.values("run_id")).exclude(pk__in=links)
+    rows = rows.exclude(waiting_on=WaitingOn.CHILD).exclude(state=RunState.COMPENSATING)
     return list(rows.order_by("pk").exclude(state=RunState.WAITING, waiting_on=WaitingOn.EVENT, wake_at=None))
 
 
 def _inbox(world: World, *, cancel: bool) -> None:
-    """Everybody does their part; what cannot go on is cancelled."""
+    """Everybody does their part; what cannot go on is cancelled, and what cannot be mended stays."""
+    answering.answer_all(world)
+    mending.settle(world, give_up=cancel)
     for approval in Approval.objects.filter(state=ApprovalState.PENDING).order_by("pk"):
         given = {"reason": people.REASON, "digest": approval.digest, "saw": people.SAW}
         for actor in "BCFH":
@@ -144,6 +158,8 @@ def _inbox(world: World, *, cancel: bool) -> None:
 
 def _verify(world: World) -> None:
     """Everything once more: no table moved without its line, no end was left, each chain by everybody's verifier."""
+    for capacity in Capacity.objects.exclude(in_flight=0):
+        world.violate("liveness", f"{capacity.in_flight} permits of {capacity.name} are held by nobody")
     world.seen.everything()
     history.invariant_5(world)
     history.folds_into_the_tables(world)

@@ -13,6 +13,7 @@ from django.apps import apps
 from django.db import connection
 
 from recovery.engine import intents
+from recovery.traffic import callbacks
 from runs import access
 from runs.models import Capacity, Dependency, Event, Group, Person, Worker, Workspace
 
@@ -37,6 +38,7 @@ class Stage:
     signers: Group
     capacity: dict[str, Any]
     dependencies: list[dict[str, Any]]
+    secrets: dict[str, str]
 
 
 class InUse(Exception):
@@ -83,15 +85,20 @@ def build() -> Stage:
         access.grant(people[name], spaces[slug], [role])
     signers.members.add(people["B"], people["C"], people["F"])
     theirs.members.add(people["H"])
+    secrets = {slug: callbacks.new_secret() for slug in spaces}
+    for slug, secret in secrets.items():
+        payments = Dependency.objects.get(workspace=spaces[slug], name="payments")
+        payments.callback_secrets = callbacks.keep_secrets(payments, [secret])
+        payments.save(update_fields=["callback_secrets"])
     limits = dict(Capacity.objects.values().get())
     rows = [dict(row) for row in Dependency.objects.values()]
-    return Stage(spaces[HOME], spaces[NEXT_DOOR], people, signers, limits, rows)
+    return Stage(spaces[HOME], spaces[NEXT_DOOR], people, signers, limits, rows, secrets)
 
 
-def empty(stage: Stage, at_once: int) -> None:
+def empty(stage: Stage, at_once: int, rate: float | None) -> None:
     """Take away what a seed left, and put back what it changed of the cast.
 
-    ``at_once``: how many calls the dependencies take at once, in the next seed.
+    ``at_once``, ``rate``: how many calls the dependencies take at once and a second, in the next seed.
     """
     names = [
         model._meta.db_table
@@ -105,7 +112,7 @@ def empty(stage: Stage, at_once: int) -> None:
         cursor.execute("SET session_replication_role = DEFAULT")
     Workspace.objects.update(head_seq=0, head_hash="")
     Person.objects.update(is_active=True)
-    Capacity.objects.create(**{**stage.capacity, "max_in_flight": at_once})
+    Capacity.objects.create(**{**stage.capacity, "max_in_flight": at_once, "rate": rate})
     Dependency.objects.bulk_create(Dependency(**row) for row in stage.dependencies)
     intents._dependencies.clear()
     intents._groups.clear()

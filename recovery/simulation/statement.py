@@ -80,24 +80,24 @@ class Holders:
         return said
 
 
+def changes_in(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """All changes of a commit."""
+    return [change for entry in payload["entries"] for change in entry["changes"]]
+
+
 def effects_in(payload: dict[str, Any]) -> set[UUID]:
     """The effects that a commit changes."""
     found = set()
-    for entry in payload["entries"]:
-        for change in entry["changes"]:
-            row = change.get("row") or {}
-            if change["t"] == "effect":
-                found.add(UUID(change.get("id") or row["id"]))
-            elif row.get("effect_id"):
-                found.add(UUID(row["effect_id"]))
+    for change in changes_in(payload):
+        row = change.get("row") or {}
+        if change["t"] == "effect":
+            found.add(UUID(change.get("id") or row["id"]))
+        elif row.get("effect_id"):
+            found.add(UUID(row["effect_id"]))
     return found
 
 
 def attempts_in(payload: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of attempts that a commit makes."""
-    return [
-        change["row"]
-        for entry in payload["entries"]
-        for change in entry["changes"]
-        if change["t"] == "attempt" and change.get("op") == "new"
-    ]
+    made = [one for one in changes_in(payload) if one["t"] == "attempt" and one.get("op") == "new"]
+    return [change["row"] for change in made]

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 
 from recovery import bells, failpoints, tasks
-from recovery.engine import stepping, workers
+from recovery.engine import advance, dispatch, insisting, stepping, workers
 from recovery.ports import http
 from recovery.sandbox import clock as sandbox_clock
 from recovery.simulation import stage
@@ -24,16 +24,22 @@ from recovery.simulation.guards import Guards
 from recovery.simulation.ids import Ids
 from recovery.simulation.invariants.seen import Seen
 from recovery.simulation.invariants.sending import Sending
+from recovery.simulation.mail import Mail
 from recovery.simulation.moments import Moments
 from recovery.simulation.network import Network
-from recovery.simulation.statement import Broken, Holders, Statement, attempts_in, effects_in
+from recovery.simulation.pacing import Own, Paces
+from recovery.simulation.statement import Broken, Holders, Statement, attempts_in, changes_in, effects_in
 from recovery.simulation.swapping import swapped
 from recovery.simulation.weather import Weather
-from runs import clock, doorbells, record
+from recovery.traffic import admission, lanes
+from runs import clock, doorbells, models, record
 from runs.doorbells import Ring
 from runs.errors import RunsError
 from runs.models import Attempt, Effect, base
 from runs.states import ATTEMPT_LIVE
+
+WAITING = (advance, dispatch, insisting, admission, lanes)
+"""Modules in which a worker waits, or looks at how long it has been at work."""
 
 
 class Violation(Exception):
@@ -63,7 +69,7 @@ class World:
         self.rng = random.Random(seed)
         self.ids = Ids(seed)
         self.weather = Weather(self.rng)
-        stage.empty(cast, self.weather.at_once)
+        stage.empty(cast, self.weather.at_once, self.weather.rate)
         self.moments = Moments()
         self.network = Network(self.moments, leaves=self._leaves, fault=self._wire)
         self.holders = Holders()
@@ -76,10 +82,12 @@ class World:
         self.subject: UUID | None = None
         self.charges = 0
         self.moves = 0
-        self.commits = 0
+        self.commits = self.permits = self.sealed = 0
         self.swept = (-1, 0.0, 0)
         self.seen = Seen(self)
         self.sending = Sending(self)
+        self.paces = Paces(self)
+        self.mail = Mail(self)
         self.bodies: Bodies
 
     @contextmanager
@@ -97,6 +105,9 @@ class World:
                     (bells, "publish", self.publish),
                     (doorbells, "_ringers", [self._rung]),
                     (stepping, "_watch", self),
+                    *((module, "time", self.moments) for module in WAITING),
+                    (lanes, "_lanes", Own(self._who)),
+                    (lanes, "_roads", Own(self._who)),
                     (settings, "RECOURSE_OUTSIDE", None),  # what a seed leaves is taken away, which is no restore
                     (connection, "close", lambda: None),  # given back: there is one, and everyone has it
                 )
@@ -162,6 +173,8 @@ class World:
 
     def _done(self, payload: dict[str, Any], answer: dict[str, Any]) -> None:
         self.commits += 1
+        self.permits += any(change["t"] in ("attempt", "call") for change in changes_in(payload))
+        self.sealed += "checkpoint" in payload
         said = self.holders.wrong(payload, answer)
         if "token" in payload or "lease" in payload:
             self.exercised[6] += 1
@@ -172,6 +185,11 @@ class World:
             self.subject = sorted(touched)[-1]
         for row in attempts_in(payload):
             self.sending.claimed(UUID(row["id"]))
+        self.paces.given(answer)
+
+    def _who(self) -> str:
+        """Whose threads and roads are meant: each worker is a process of its own."""
+        return str(self.bodies.me("dispatch").id)
 
     def _arrives(self, seconds: float) -> None:
         self.network.land_before(self.moments.passed + seconds)
@@ -232,6 +250,8 @@ class World:
         id = UUID(bell.args[-1])
         if bell.task == "lose":
             return Attempt.objects.values_list("effect_id", flat=True).get(pk=id)
+        if bell.task == "ask":
+            return models.Call.objects.values_list("run_id", flat=True).get(pk=id)
         return id
 
     def charge(self, workspace: str) -> str:

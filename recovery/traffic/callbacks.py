@@ -20,8 +20,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from recovery import failpoints
 from recovery.contract import EffectContract, canonical, registry
 from recovery.contract.errors import CanonicalError, ContractError
-from recovery.contract.readback import ReadbackAnswer, rows_json
-from recovery.engine import endings, intents, snapshots
+from recovery.contract.readback import ReadbackAnswer
+from recovery.engine import endings, intents, reading, snapshots
 from recovery.engine.changes import open_review, reason
 from recovery.engine.decide import decide
 from recovery.engine.snapshot import Verb
@@ -138,15 +138,20 @@ def find(dependency: Dependency, body: bytes) -> Effect | None:
 def _references(dependency: Dependency, parsed: Any) -> list[tuple[str, str]]:
     """What the contracts of this dependency read as our reference in the message."""
     found = []
+    # What goes somewhere else while its dependency is away is answered from there.
+    serves = Dependency.objects.filter(workspace_id=dependency.workspace_id, failover=dependency)
+    names = {dependency.name, *serves.values_list("name", flat=True)}
     for contract in registry.effects():
         readback = contract.reconcile
-        if contract.dependency != dependency.name or readback is None or readback.reference is None:
+        if contract.dependency not in names or readback is None or readback.reference is None:
             continue
         try:
             item = readback.item_of(parsed)
             reference = None if item is None else readback.reference(item)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            continue  # not a message of this operation
+        except Exception as error:
+            # An author's functions over what they were not written for: not a message of this operation.
+            log.info("%s: reads no reference in a message: %r", contract.operation, error)
+            continue
         if isinstance(reference, str) and 0 < len(reference) <= 255 and (contract.operation, reference) not in found:
             found.append((contract.operation, reference))
     return found
@@ -177,7 +182,7 @@ def _about(effect: Effect, row: dict[str, Any], body: bytes, *, alone: bool) -> 
     said = _read(effect, contract, body, now, min((a.committed_at for a in snap.attempts), default=None))
     if alone:
         return _kept(effect, row, said, now)
-    evidence = _evidence(effect, said, now)
+    evidence = reading.evidence(effect, said, now, EvidenceKind.CALLBACK)
     seen = snapshots.build(
         effect,
         contract,
@@ -240,7 +245,7 @@ def _matched(effect: Effect, row: dict[str, Any], said: ReadbackAnswer, evidence
 def _kept(
     effect: Effect, row: dict[str, Any], said: ReadbackAnswer, now: datetime, evidence: dict[str, Any] | None = None
 ) -> Commit:
-    entry = _matched(effect, row, said, evidence or _evidence(effect, said, now))
+    entry = _matched(effect, row, said, evidence or reading.evidence(effect, said, now, EvidenceKind.CALLBACK))
     entry.changes = [*entry.changes, record.move("effect", effect.pk, None, {}, times={"next_check_at": 0}, bump=True)]
     return Commit(effect.workspace_id, effect.run_id, [entry])
 
@@ -255,23 +260,6 @@ def _set_aside(dependency: Dependency, row: dict[str, Any]) -> None:
     changes = [record.new("callback", aside, {"received_at": 0}), review]
     with failpoints.committing("callback"):
         record.commit(Commit(dependency.workspace_id, None, [Entry(EventKind.CALLBACK_SET_ASIDE, told, changes)]))
-
-
-def _evidence(effect: Effect, said: ReadbackAnswer, now: datetime) -> dict[str, Any]:
-    return {
-        "id": new_id(),
-        "workspace_id": effect.workspace_id,
-        "run_id": effect.run_id,
-        "effect_id": effect.pk,
-        "kind": EvidenceKind.CALLBACK,
-        "claim": said.claim,
-        "strength": said.strength,
-        "facts": rows_json(said.facts),
-        "detail": {"item": said.item, "others": 0, "error": said.error, "as_of": None},
-        "raw": said.raw[: endings.RAW_KEPT].replace("\x00", "\ufffd"),
-        "digest": hashlib.sha256(said.raw.encode()).hexdigest(),
-        "observed_at": now,
-    }
 
 
 def _unread(raw: str, at: datetime) -> ReadbackAnswer:

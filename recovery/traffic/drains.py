@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
 from recovery import failpoints
-from recovery.contract import registry
-from recovery.engine.changes import open_review, reason
+from recovery.contract import EffectContract, registry
+from recovery.contract.errors import UnknownOperation
+from recovery.engine.changes import UNCHECKED, open_review, reason
 from recovery.traffic.admission import WAITING
 from runs import record
 from runs.errors import LostRace
@@ -118,8 +121,13 @@ def _ramping(drain: Drain, now: datetime) -> Move | None:
     return None
 
 
-STANDS_STILL: Final = Q(run__state__in=["quarantined", "pausing", "paused"]) | Q(run__waiting_on="person")
-"""What waits for a person of its own is not waited for: it goes as other work when its run goes on."""
+STANDS_STILL: Final = reduce(
+    or_,
+    (Q(run__gate__contains=[{"code": code}]) for code in sorted(UNCHECKED)),
+    Q(run__state__in=["quarantined", "pausing", "paused"]) | Q(run__waiting_on="person"),
+)
+"""What waits for a person of its own, or for its run's checks, is not waited for: it goes as other work when its run
+goes on."""
 
 
 def backlog(drain: Drain) -> Q:
@@ -158,12 +166,24 @@ def _unread(drain: Drain, mine: Any) -> list[UUID]:
     since = Evidence.objects.filter(effect=OuterRef("pk"), kind=EvidenceKind.READBACK, received_at__gte=drain.began_at)
     rows = mine.filter(WAITING, state=EffectState.UNKNOWN).filter(~Exists(since))
     found = rows.values_list("pk", "operation", "contract_version")
-    return [pk for pk, operation, version in found if registry.effect_contract(operation, version).reconcile]
+    return [pk for pk, *of in found if (contract := _contract(*of)) is not None and contract.reconcile]
 
 
 def _late(ready: Any, now: datetime) -> list[UUID]:
     rows = ready.values_list("pk", "deadline", "operation", "contract_version")
-    return [pk for pk, deadline, *of in rows if now >= deadline - registry.effect_contract(*of).reserve]
+    return [
+        pk
+        for pk, deadline, *of in rows
+        if (contract := _contract(*of)) is not None and now >= deadline - contract.reserve
+    ]
+
+
+def _contract(operation: str, version: int) -> EffectContract | None:
+    """The contract, or None where this process does not know it: one such effect must not stop every drain."""
+    try:
+        return registry.effect_contract(operation, version)
+    except UnknownOperation:
+        return None
 
 
 def _before(own: Dependency) -> tuple[str, ...]:

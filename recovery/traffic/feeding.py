@@ -1,15 +1,15 @@
 """Which effects are rung next: no more than their capacity can take, and in the right order.
 
 By priority, then by deadline; workspaces that share a capacity take turns; what belongs to a backlog comes after what
-is new, since its drain has a pace of its own. Whoever gets no turn is not rung, so that a backlog of any size costs a
-pass the same.
+is new, since its drain has a pace of its own. Whoever gets no turn is not rung: of a backlog of any size a pass
+rings what can go, and only counts the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
@@ -32,6 +32,7 @@ WITH waiting AS MATERIALIZED (
     WHERE e.not_before <= %(now)s AND e.state = 'ready'
       -- Nothing is sent for a run that a person has to let go on, or take out of quarantine (invariant 13).
       AND r.state NOT IN ('quarantined', 'pausing', 'paused') AND r.waiting_on <> 'person'
+      AND NOT jsonb_path_query_array(r.gate, '$[*].code') ?| %(unchecked)s::text[]
       -- Nor from a record that was restored, before it is known again what had happened.
       AND e.workspace_id <> ALL(%(frozen)s)
       -- Nothing goes to what is closed off; new work that is refused meanwhile is told so.
@@ -56,11 +57,19 @@ SELECT id FROM placed WHERE place <= most ORDER BY backlog, place, capacity LIMI
 """
 
 
-def next_to_send(now: datetime, page: int, frozen: Sequence[UUID] = ()) -> list[UUID]:
+def next_to_send(now: datetime, page: int, *, unchecked: Collection[str], frozen: Sequence[UUID] = ()) -> list[UUID]:
     """Ready effects that their capacities can take in the next seconds, at most ``page``, in order. One query.
 
-    ``frozen``: workspaces that a restore holds.
+    ``unchecked``: codes of a run's gate that hold it until the checks have passed. ``frozen``: workspaces that a
+    restore holds.
     """
+    given: dict[str, Any] = {
+        "now": now,
+        "page": page,
+        "passes": PASSES,
+        "frozen": list(frozen),
+        "unchecked": sorted(unchecked),
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_SQL, {"now": now, "page": page, "passes": PASSES, "frozen": list(frozen)})
+        cursor.execute(_SQL, given)
         return [id for (id,) in cursor.fetchall()]

@@ -12,6 +12,7 @@ from django.db import connection
 
 from recovery import failpoints
 from recovery.contract import EffectContract, registry
+from recovery.contract.errors import UnknownOperation
 from recovery.contract.readback import Listed
 from recovery.engine import endings, intents, outbound, reading, snapshots
 from recovery.engine.decide import decide
@@ -130,8 +131,13 @@ def _known(restore: Restore, contract: EffectContract, references: list[str]) ->
 
 def _contradict(effect: Effect, item: Any, reference: str) -> None:
     """The record says that it did not happen, the authority that it did: evidence, and a dispute if it proves."""
-    contract = registry.effect_contract(effect.operation, effect.contract_version)
-    assert contract.reconcile is not None
+    try:
+        contract = registry.effect_contract(effect.operation, effect.contract_version)
+    except UnknownOperation as error:
+        log.error("effect %s is contradicted, and no process here can say so: %s", effect.pk, error)
+        return
+    if contract.reconcile is None:
+        return
     now = clock.now()
     params = intents.load_request(effect).params
     answer = contract.reconcile.compare(item, params, reference, body=effect.body.encode(), at=now)

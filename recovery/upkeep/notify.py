@@ -187,7 +187,7 @@ def _by_mail(notice: Notice) -> str:
     """The same by e-mail; its Message-ID is the notice's, so that a repeat is known as one."""
     body = told(notice)
     message = EmailMessage(
-        subject=f"[{notice.workspace.slug}] {body['data']['title']}".replace("\n", " ")[:200],
+        subject=" ".join(f"[{notice.workspace.slug}] {body['data']['title']}".split())[:200],
         body=body["text"],
         from_email=settings.RECOURSE_MAIL_FROM,
         to=[notice.target.address],

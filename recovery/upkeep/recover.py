@@ -53,13 +53,13 @@ def carry_on(restore_id: UUID) -> str:
     now = clock.now()
     stretch = Stretch(restore.pk, restore.backup_at, restore.began_at)
     _give_up_attempts(restore)
-    _doubt_open(restore, stretch, now)
+    undoubted = _doubt_open(restore, stretch, now)
     voided.void(restore.workspace_id, restore.epoch)
     if now < _arrived(stretch):
         return "what was sent may still arrive"
     over = now >= _arrived(stretch) + PATIENCE
     unlisted = listings.carry_on(restore, stretch, until=until)
-    unlooked = _look(restore, stretch, until)
+    unlooked = _look(restore, stretch, until) + undoubted
     unread = _unread(restore)
     if (unlisted or unlooked or unread) and not over:
         return f"to list: {len(unlisted)}, to look at: {unlooked}, to read: {unread}"
@@ -80,14 +80,23 @@ def _give_up_attempts(restore: Restore) -> None:
         reconcile.lose(pk)
 
 
-def _doubt_open(restore: Restore, stretch: Stretch, now: datetime) -> None:
-    """Each effect that was out or unknown may have been tried once more: "not found" counts from the last arrival."""
+def _doubt_open(restore: Restore, stretch: Stretch, now: datetime) -> int:
+    """Each effect that was out or unknown may have been tried once more: "not found" counts from the last arrival.
+
+    Returns how many this process knows no contract for; whoever does will.
+    """
+    left = 0
     marked = Attempt.objects.filter(effect_id=OuterRef("pk"), worker=restore.pk)
     rows = Effect.objects.filter(workspace_id=restore.workspace_id, state__in=_DOUBTFUL, requested_at__lt=stretch.until)
     for effect in rows.filter(~Exists(marked)):
-        contract = registry.effect_contract(effect.operation, effect.contract_version)
+        try:
+            contract = registry.effect_contract(effect.operation, effect.contract_version)
+        except UnknownOperation:
+            left += 1
+            continue
         entries = lookfirst.doubt(effect, contract, snapshots.run_of(effect), stretch, now)
         _try("doubt", Commit(effect.workspace_id, effect.run_id, entries))
+    return left
 
 
 def _look(restore: Restore, stretch: Stretch, until: float) -> int:
@@ -149,7 +158,10 @@ def _unread(restore: Restore) -> int:
 
 
 def _can_read(effect: Effect) -> bool:
-    return registry.effect_contract(effect.operation, effect.contract_version).reconcile is not None
+    try:
+        return registry.effect_contract(effect.operation, effect.contract_version).reconcile is not None
+    except UnknownOperation:
+        return False
 
 
 def _finish(restore: Restore, unlisted: list[dict[str, Any]], unlooked: int) -> str:

@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from recovery import bells, failpoints
-from recovery.engine import approvals, lineage, mending_runs, workers
+from recovery.engine import approvals, computing, lineage, mending_runs, workers
+from recovery.engine.changes import UNCHECKED
 from recovery.traffic import breaker, drains, feeding
 from recovery.upkeep import notify, restore
 from runs import clock, record
@@ -57,13 +58,13 @@ RING_AGAIN = {
 FURTHEST = 20 * PAGE
 """Rows that one pass looks at: what was rung lately or cannot go now must not hide what stands behind it."""
 
-HELD_BACK = (RunState.QUARANTINED, RunState.PAUSING, RunState.PAUSED)
-"""States of a run whose ready effects stay where they are until a person says so."""
-
 ON_EFFECTS = (WaitingOn.UNKNOWN, WaitingOn.APPROVAL, WaitingOn.IN_FLIGHT)
 
 QUORUMS_EVERY = 30.0
 """Seconds between two looks at who may sign."""
+
+PLANS_EVERY = 30.0
+"""Seconds between two looks at plans that are over, for word that came from outside since."""
 
 LOCK = 7_265_636_875
 """Key of the advisory lock that makes the sweep one."""
@@ -75,6 +76,7 @@ class Sweep:
 
     rung: dict[tuple[str, str], float] = field(default_factory=dict)
     quorums_at: float = -1e9
+    plans_at: float = -1e9
     frozen: list[UUID] = field(default_factory=list)
     watch: restore.Watch = field(default_factory=restore.Watch)
 
@@ -102,6 +104,7 @@ class Sweep:
             "expired": lambda: approvals.expire_due(now, PAGE),
             "quorums": lambda: self._quorums(now),
             "calls": lambda: self._calls(now),
+            "lost calls": lambda: self._lost_calls(now),
             "notices": lambda: self._notices(now),
         }
         counts = {name: _part(name, part) for name, part in parts.items()}
@@ -158,7 +161,8 @@ class Sweep:
 
     def _ready(self, now: datetime) -> int:
         """What is rung is what goes next: its capacity has room for it (recovery/traffic/feeding.py)."""
-        return sum(self._ring("dispatch", str(id)) for id in feeding.next_to_send(now, PAGE, self.frozen))
+        next_ones = feeding.next_to_send(now, PAGE, unchecked=UNCHECKED, frozen=self.frozen)
+        return sum(self._ring("dispatch", str(id)) for id in next_ones)
 
     def _drains(self, now: datetime) -> int:
         moved = 0
@@ -176,12 +180,21 @@ class Sweep:
         return self._ring_all("reconcile", due.values_list("pk"))
 
     def _plans(self) -> int:
-        """Compensation plans whose run is missing or over, or whose effects are not shown as they are."""
-        return sum(self._ring("mend", str(plan)) for plan in mending_runs.due(PAGE))
+        """Compensation plans whose run is missing or over; now and then those not shown as they are."""
+        found = mending_runs.due(PAGE)
+        if time.monotonic() - self.plans_at >= PLANS_EVERY:
+            self.plans_at = time.monotonic()
+            found += mending_runs.changed_since(PAGE)
+        return sum(self._ring("mend", str(plan)) for plan in found)
 
     def _calls(self, now: datetime) -> int:
         due = Call.objects.filter(state=CallState.READY, not_before__lte=now).order_by("not_before")
-        return self._ring_all("ask", due.exclude(run__state__in=HELD_BACK).values_list("pk"))
+        return self._ring_all("ask", due.exclude(drains.STANDS_STILL).values_list("pk"))
+
+    def _lost_calls(self, now: datetime) -> int:
+        """Calls whose sender died or whose limit is over; a run that has ended or stands still does not look."""
+        gone = list(computing.lost(now).values_list("pk", flat=True)[:PAGE])
+        return sum(computing.lose(call) == CallState.LOST for call in gone)
 
     def _notices(self, now: datetime) -> int:
         """What people are to be told: new rows for what was opened, and those whose time has come."""
@@ -226,7 +239,8 @@ def _part(name: str, part: Callable[[], int]) -> int:
         return part()
     except (OperationalError, InterfaceError):
         raise  # the record is away: whoever sweeps opens it anew
-    except (DatabaseError, RunsError):
+    except Exception:
+        # Also a fault of ours, or of a contract's author: the other parts, and the next pass, are due all the same.
         log.exception("sweep: %s broke", name)
         return 0
 

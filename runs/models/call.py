@@ -67,6 +67,8 @@ class Call(RunRow):
         indexes: ClassVar = [
             # upkeep/sweep.py: what to ask
             models.Index(fields=["not_before"], name="call_ready", condition=Q(state="ready")),
+            # upkeep/sweep.py: what is out for too long
+            models.Index(fields=["expires_at"], name="call_out", condition=Q(state="committed")),
         ]
 
     def __str__(self) -> str:

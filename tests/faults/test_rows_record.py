@@ -132,6 +132,7 @@ READS_IT = {
     "recovery/ports/http.py": "how long a call took, for the screens",
     "recovery/checks.py": "a warning that a promise ends soon",
     "recovery/upkeep/notify.py": "the timestamp that a signed message carries to its receiver",
+    "recovery/simulation/mail.py": "signs as the other side would: the library verifies by the wall's clock",
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from recovery.simulation.guards import BREAKABLE, Guards, without_fence
 from tests.simulate.conftest import Play
 
-FOUND = {"fencing": (6, range(45, 75)), "attempt": (2, range(2, 10)), "consume": (8, range(18, 48))}
+FOUND = {"fencing": (6, range(29, 59)), "attempt": (2, range(1, 9)), "consume": (8, range(1, 31))}
 """The invariant that each guard keeps, and seeds among which one finds it missing; the first of them does today."""
 
 

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from recovery.simulation.invariants.bounds import invariant_10, invariant_11, invariant_12
+from recovery.simulation.invariants.computing import invariant_10_of_calls
 from recovery.simulation.invariants.history import invariant_1, invariant_5, invariant_6, invariant_9
+from recovery.simulation.invariants.mending import invariant_16
 from recovery.simulation.invariants.resuming import invariant_13
 from recovery.simulation.invariants.truth import invariant_3, invariant_4, invariant_7
 
@@ -23,7 +25,7 @@ ALWAYS: Final[tuple[Callable[[World], None], ...]] = (invariant_3,)
 
 AFTER_NEWS: Final[tuple[Callable[[World], None], ...]] = (
     *(invariant_1, invariant_9, invariant_5, invariant_6, invariant_13),
-    *(invariant_4, invariant_7, invariant_10, invariant_11, invariant_12),
+    *(invariant_4, invariant_7, invariant_10, invariant_10_of_calls, invariant_11, invariant_12, invariant_16),
 )
 
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _RUN = (
     *("id", "workspace_id", "type", "type_version", "state", "waiting_on", "wait_event", "wake_at", "lease_owner"),
-    *("token", "tries", "head_seq", "head_hash", "ended_at", "ended_how"),
+    *("token", "tries", "head_seq", "head_hash", "ended_at", "ended_how", "resumed_at"),
 )
 _EFFECT = (
     *("id", "run_id", "workspace_id", "operation", "contract_version", "key", "sent_key", "generation", "state"),
-    *("attempts", "intent_digest", "deadline", "next_check_at", "not_before"),
+    *("attempts", "intent_digest", "deadline", "next_check_at", "not_before", "mends_id"),
 )
 
 
@@ -59,6 +59,8 @@ class Seen:
     sealed: dict[UUID, set[datetime]] = field(default_factory=dict)
     last: int = 0
     commits: int = 0
+    blobs: int = 0
+    permits: int = 0
     last_sealed: int = 0
 
     def refresh(self) -> bool:
@@ -81,6 +83,9 @@ class Seen:
 
     def _checkpoints(self) -> None:
         self.sealed = {}
+        if self.blobs == self.world.sealed:
+            return
+        self.blobs = self.world.sealed
         for pk, run, at in Checkpoint.objects.filter(pk__gt=self.last_sealed).values_list("pk", "run_id", "at"):
             self.sealed.setdefault(run, set()).add(at)
             self.last_sealed = max(self.last_sealed, pk)

@@ -12,8 +12,8 @@ from django.db import connection
 
 from recovery.contract import registry
 from recovery.simulation.moments import BEGAN
-from runs.models import Approval, Attempt, Effect, Signature
-from runs.states import ApprovalState, SignatureState
+from runs.models import Approval, Attempt, Call, Effect, Signature
+from runs.states import ApprovalState, CallState, RunState, SignatureState
 
 if TYPE_CHECKING:
     from recovery.simulation.world import World
@@ -37,6 +37,11 @@ class Sending:
         world = self.world
         world.exercised[2] += 1
         row = Attempt.objects.select_related("effect", "effect__workspace").filter(pk=attempt).first()
+        if row is None and not connection.in_atomic_block:
+            asked = Call.objects.select_related("workspace").filter(pk=attempt).first()
+            if asked is not None:
+                self._asks(asked, body, host)
+                return None
         if row is None or connection.in_atomic_block:
             world.violate(2, f"bytes under {key} left without a committed attempt")
             return None
@@ -59,11 +64,28 @@ class Sending:
                 world.violate(8, f"{key} left after the time of its signatures")
         return effect.pk
 
-    def claimed(self, attempt: UUID) -> None:
-        """An attempt was committed: what it rests on must hold in this very commit (invariant 8)."""
+    def _asks(self, call: Call, body: bytes, host: str) -> None:
+        """The bytes of a computation leave."""
         world = self.world
-        row = Attempt.objects.select_related("effect", "run").filter(pk=attempt).first()
-        if row is None or not _signed(row.effect):
+        self.left[call.pk] += 1
+        if call.state == CallState.READY or call.body.encode() != body:
+            world.violate(2, f"{call.operation} was asked without a committed call")
+        if self.left[call.pk] > 1:
+            world.violate(10, f"{call.operation} was asked {self.left[call.pk]} times with one call")
+        if host != f"{call.workspace.slug}.invalid":
+            world.violate(14, f"{call.operation} of {call.workspace.slug} was asked of {host}")
+
+    def claimed(self, attempt: UUID) -> None:
+        """An attempt was committed: what it rests on must hold in this very commit (invariants 8 and 12)."""
+        world = self.world
+        row = Attempt.objects.select_related("effect", "effect__dependency", "run").filter(pk=attempt).first()
+        if row is None:
+            return
+        if row.effect.dependency.held_at is not None:
+            world.violate(12, f"{row.effect.sent_key} was claimed while {row.effect.dependency.name} was held")
+        if row.run.state in (RunState.PAUSED, RunState.QUARANTINED):
+            world.violate(13, f"{row.effect.sent_key} was claimed while its run was {row.run.state}")
+        if not _signed(row.effect):
             return
         world.exercised[8] += 1
         effect, approval = row.effect, _request(row.effect)

@@ -14,6 +14,7 @@ from recovery.engine.computing import ask
 from recovery.engine.dispatch import dispatch
 from recovery.engine.mending_runs import mend
 from recovery.engine.reconcile import lose, reconcile
+from recovery.traffic import drains
 from recovery.upkeep.notify import deliver
 from recovery.upkeep.recover import carry_on
 from recovery.upkeep.sweep import Sweep
@@ -94,7 +95,7 @@ class Driver:
         """The next moment at which the sweep finds something."""
         # What is due and was not rung in this pass stands behind a breaker, a hold, or a restore.
         ready = Effect.objects.filter(state=EffectState.READY, not_before__gt=self.looked_at)
-        ready = ready.exclude(run__waiting_on="person").exclude(run__state__in=["quarantined", "pausing", "paused"])
+        ready = ready.exclude(drains.STANDS_STILL)
         found = [
             *Run.objects.exclude(wake_at=None).values_list("wake_at", flat=True),
             *Effect.objects.exclude(next_check_at=None).values_list("next_check_at", flat=True),

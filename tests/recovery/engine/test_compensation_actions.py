@@ -272,3 +272,23 @@ def test_a_reason_is_asked_for(trips: World) -> None:
     run = ended(w, "flight")
     with pytest.raises(errors.ReasonNeeded):
         actions.propose(run, actor=w.s.oncall_a, act=act("p"), reason=" ")
+
+
+def test_who_agreed_to_leave_what_stays_agreed_to_that_alone(trips: World) -> None:
+    """Begun again and failed again: a second person cannot confirm what was proposed before."""
+    w = trips
+    run = w.accept("trip.book", "flight", mode="wait")
+    w.drive(jump=SOON)
+    w.sandbox.dial("payments", reply="reject", match="un-", times=9)
+    w.signal(run, "told")
+    w.drive(jump=SOON)
+    plan = plan_of(run)
+    actions.accept_rest(plan.pk, actor=w.s.oncall_a, act=act("accept"), reason="too late", digest=plan.digest)
+    start(w, plan, actor=w.s.oncall_g)
+    w.drive(jump=SOON)
+    plan = plan_of(run)
+    assert (plan.state, plan.accepted_by) == (PlanState.FAILED, None)
+    with pytest.raises(AlreadyDone):
+        actions.confirm_rest(
+            plan.pk, actor=w.s.oncall_g, act=act("confirm"), confirm=True, reason="yes", digest=plan.digest
+        )

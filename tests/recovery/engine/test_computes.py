@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from recovery import failpoints
+from recovery.engine import memory
 from runs import clock, record
 from runs.models import Call, Capacity, Dependency
 from runs.record import Commit, Entry
@@ -51,6 +52,7 @@ def test_a_short_one_is_made_by_the_owner_and_its_output_reaches_the_step(w: Wor
     assert [c.state for c in calls] == [CallState.ANSWERED] * 2
     assert [c.output for c in calls] == [h[1] for h in w.heard(run)]
     assert all((c.reserved, c.spent, c.pinned) == (100, 40, {"model": "m-1", "seed": 7}) for c in calls)
+    assert memory.restore(vars(w.run(run)))[1].spent == {calls[0].unit: 80}
     assert Capacity.objects.get().in_flight == 0
 
 
@@ -220,6 +222,18 @@ def test_a_cancelled_run_asks_no_more(w: World) -> None:
     assert w.run(run).state == RunState.CANCELLED
     assert states(run) == [CallState.NOT_SENT]
     assert w.sandbox.requests() == []
+
+
+def test_a_call_that_is_out_when_its_run_is_cancelled_does_not_keep_its_permit(w: World) -> None:
+    """Its sender died and its run looks no more: the sweep gives it up (invariant 12)."""
+    run = think(w, "once")
+    die(w, run, "call.committed")
+    w.cancel(run)
+    w.drive()
+    assert w.run(run).state == RunState.CANCELLED
+    assert states(run) == [CallState.LOST]
+    assert Capacity.objects.get().in_flight == 0
+    assert w.run(run).state == RunState.CANCELLED
 
 
 def test_a_missing_credential_asks_nobody(w: World) -> None:

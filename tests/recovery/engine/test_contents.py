@@ -6,8 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from recovery.engine import memory
+from recovery.engine.memory import Child, Mending
 from runs.checkpoints import codec, load
 from runs.models import Approval
+from runs.models.base import new_id
 from runs.states import EffectState, RunState
 from tests.recovery.engine.world import World
 
@@ -27,7 +29,7 @@ def test_who_which_versions_and_which_budgets(w: World) -> None:
     assert {"schema", "code"} <= set(held["versions"])
     assert held["versions"]["config"] == w.run(run).config, "what is pinned: workflow and schema always"
     assert held["budgets"]["tries"] == {"used": 1, "left": 2}
-    for name in ("deadline", "cancel", "compensation", "children", "artifacts", "evidence", "settled", "done"):
+    for name in ("deadline", "cancel", "mending", "child", "computing", "evidence", "settled", "done"):
         assert name in held
 
 
@@ -85,11 +87,12 @@ def test_it_survives_being_read_back(w: World) -> None:
     w.drive()
     row = {**vars(w.run(run))}
     _, kept = memory.restore(row)
-    kept.spent = {"tokens": 12}
-    kept.children, kept.artifacts = [{"run": "r"}], [{"uri": "a"}]
-    kept.evidence, kept.compensation = ["e"], {"plan": "p"}
+    plan = child = new_id()
+    kept.waiting, kept.evidence, kept.spent = None, ["e"], {"tokens": 12}
+    kept.child, kept.mending = Child(child, "k", "after"), Mending([child], "after", plan)
     sealed = memory.seal(row, kept, "test")
     held = codec.unseal(sealed.blob, workspace=w.s.here.pk, run=run, seq=sealed.seq)
     assert held["versions"]["config"] == row["config"] and held["budgets"]["spent"] == {"tokens": 12}
-    assert (held["children"], held["artifacts"]) == ([{"run": "r"}], [{"uri": "a"}])
-    assert (held["evidence"], held["compensation"]) == (["e"], {"plan": "p"})
+    assert held["child"] == {"id": str(child), "key": "k", "then": "after"} and held["evidence"] == ["e"]
+    assert held["mending"] == {"effects": [str(child)], "then": "after", "plan": str(plan)}
+    assert held["next"]["when"] == {"plan": str(plan)} and held["next"]["then"] == "after"

@@ -12,7 +12,7 @@ from tests.runs.make import forget
 
 MISTAKES = {
     "raises": ("step_raised", "the author's own words"),
-    "nonsense": ("step_raised", "returned str, not Perform, Wait, Finish or Fail"),
+    "nonsense": ("step_raised", "returned str, not a transition"),
     "homeless": ("undeclared", "no dependency 'nowhere'"),
     "keyless": ("contract_raised", "its own words"),
     "no_such_step": ("step_raised", "no step 'nowhere'"),

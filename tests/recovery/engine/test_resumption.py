@@ -8,12 +8,13 @@ from uuid import UUID
 
 import pytest
 
+from recovery import failpoints
 from recovery.actions import resumption
 from recovery.engine.refusals import NotAsked
 from runs import access
 from runs.errors import ActionMismatch, NotAllowed, NotFound, ReasonNeeded, RunEnded, StaleVersion
-from runs.models import Review, WorkspaceUserPermission
-from runs.states import EffectState, EventKind, ReviewKind, RunState, WaitingOn
+from runs.models import Review, Run, WorkspaceUserPermission
+from runs.states import EffectState, EventKind, ReviewKind, RunState, Scope, WaitingOn
 from tests.recovery.engine.world import World
 from tests.recovery.stage import act, later
 
@@ -60,8 +61,6 @@ def test_go_on_lets_it_go_on_over_what_was_found(w: World) -> None:
 
 def test_nothing_is_sent_while_the_checks_are_made_again(w: World) -> None:
     """Invariant 13: also not in the moment in which its owner is at work on them."""
-    from recovery import failpoints
-
     run = asked(w)
     second = w.effects(run)[1]
     met: list[str] = []
@@ -115,6 +114,22 @@ def test_do_not_go_on_settles_and_ends_it(w: World) -> None:
     assert w.effect_states(run) == ["succeeded", "cancelled"]
     assert w.reviews(run) == []
     assert w.events(run, EventKind.RUN_CANCEL_ASKED)[0].data["answer"] == "do_not_go_on"
+
+
+def test_do_not_go_on_ends_what_it_started_too(w: World) -> None:
+    """As any cancellation, unless somebody says otherwise: nothing below goes on for a run that people have ended."""
+    run = w.accept("test.nested", amount=1)
+    w.drive()
+    WorkspaceUserPermission.objects.filter(user=w.s.oncall_a).delete()
+    later(seconds=61)
+    w.advance_anyway(run)
+    assert w.run(run).waiting_on == WaitingOn.PERSON
+    resumption.do_not_go_on(
+        run, actor=w.s.oncall_g, act=act("resumption"), reason="not hers any more", report=report(w, run)
+    )
+    w.drive()
+    assert {r.state for r in Run.objects.all()} == {RunState.CANCELLED}
+    assert Run.objects.get(parent_id=run).cancel_scope == Scope.PARENT
 
 
 def test_the_same_act_again_is_the_first_result(w: World) -> None:

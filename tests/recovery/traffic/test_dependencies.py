@@ -62,7 +62,7 @@ def test_other_workspaces_go_on(w: World) -> None:
 
 
 def test_a_share_is_above_nothing_and_at_most_all(w: World) -> None:
-    for wrong in (0, -1, 1.01):
+    for wrong in (0, -1, 1.01, 1e-300, float("nan"), float("inf")):
         with pytest.raises(ShareInvalid):
             actions.rate(_here(w).pk, wrong, actor=w.s.oncall_a, act=act("rate"), reason="too much")
     actions.rate(_here(w).pk, 0.25, actor=w.s.oncall_a, act=act("rate"), reason="too much")

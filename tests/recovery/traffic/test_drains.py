@@ -10,6 +10,7 @@ import pytest
 from recovery.actions import dependencies
 from recovery.actions import drains as actions
 from recovery.engine.refusals import AlreadyDone, NothingToDrain
+from recovery.traffic import drains
 from runs import clock, errors
 from runs.history import chain
 from runs.models import Attempt, Capacity, Dependency, Drain, Effect, Event, Review, Run
@@ -232,3 +233,16 @@ def test_who_may_and_who_sees(w: World) -> None:
     with pytest.raises(errors.ReasonNeeded):
         actions.stop(drain.pk, actor=w.s.oncall_a, act=act(), reason=" ")
     assert Event.objects.filter(kind=EventKind.DRAIN_MOVED).count() == 0
+
+
+def test_an_effect_of_an_unknown_version_stops_no_drain(w: World) -> None:
+    """Neither while it reads back nor while it drops: another process may know it, the rest goes on."""
+    w.sandbox.dial("payments", reply="drop", times=1, readback="down")
+    unknown = w.accept("test.many", "pay")
+    w.advance(unknown)
+    (run,) = _backlog(w, 1)
+    drain = _start(w)
+    Effect.objects.update(contract_version=99)
+    assert drains.look(drain, clock.now())[0].unread == 0
+    drain.state = DrainState.DROPPING
+    assert drains.look(drain, clock.now())[0].late == 0

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from recovery.actions import runs as run_actions
+from recovery.engine.changes import UNCHECKED
 from recovery.traffic import feeding
 from runs import clock
 from runs.models import Capacity, Dependency, Effect, Person
@@ -31,7 +32,7 @@ def _ready(w: World, n: int = 1, *, actor: Person | None = None, priority: int =
 
 
 def _next(page: int = 500) -> list[UUID]:
-    return feeding.next_to_send(clock.now(), page)
+    return feeding.next_to_send(clock.now(), page, unchecked=UNCHECKED)
 
 
 def test_no_more_than_the_pace_of_two_passes(w: World) -> None:

@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as MessageHandler
+from django.core import mail
 from django.core.management import CommandError, call_command
 from standardwebhooks import Webhook
 
@@ -21,7 +22,7 @@ from console.stack.ports import free_port
 from recovery.upkeep import notify
 from recovery.upkeep.sweep import Sweep
 from runs import clock
-from runs.models import Notice, NoticeTarget, Review
+from runs.models import Effect, Notice, NoticeTarget, Review
 from runs.states import EffectState, NoticeState, ReviewKind
 from tests.recovery.engine.world import World
 from tests.recovery.stage import later
@@ -208,10 +209,10 @@ def test_mail_is_sent_by_a_mail_server(w: World, settings: Any) -> None:
         assert swept() == [NoticeState.SENT]
     finally:
         server.stop()
-    (mail,) = box.heard
-    assert str(mail["Subject"]).startswith("[acme-pay] Signatures needed: Refund")
-    assert mail["Message-ID"] == f"<{Notice.objects.get().pk}@recourse>"
-    assert f"/inbox/{review.pk}/" in mail.get_payload()
+    (one,) = box.heard
+    assert str(one["Subject"]).startswith("[acme-pay] Signatures needed: Refund")
+    assert one["Message-ID"] == f"<{Notice.objects.get().pk}@recourse>"
+    assert f"/inbox/{review.pk}/" in one.get_payload()
 
 
 def test_without_a_mail_server_the_row_says_so(w: World, settings: Any) -> None:
@@ -252,3 +253,15 @@ def test_an_address_is_told_once_and_can_be_ended(w: World, capsys: pytest.Captu
 
 def test_every_kind_of_review_has_its_line() -> None:
     assert set(notify.SENTENCES) == set(ReviewKind)
+
+
+def test_what_an_effect_is_called_breaks_no_header(w: World, settings: Any) -> None:
+    """An author's sentence over somebody's input: a line break in it would be refused at each try."""
+    settings.MAILERS = {"default": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}}
+    call_command("notices", workspace=w.s.here.slug, email="night@acme.example")
+    effect = asks(w).effect
+    assert effect is not None
+    Effect.objects.filter(pk=effect.pk).update(describe="Refund\r\nBcc: all@acme.example")
+    assert swept() == [NoticeState.SENT]
+    assert mail.outbox[0].subject == "[acme-pay] Signatures needed: Refund Bcc: all@acme.example"
+    assert mail.outbox[0].recipients() == ["night@acme.example"]

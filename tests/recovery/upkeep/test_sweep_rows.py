@@ -6,6 +6,7 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection
 
 from recovery.engine import approvals, workers
+from recovery.traffic import breaker
 from recovery.upkeep.sweep import Sweep
 from runs.models import Approval, Worker
 from runs.states import ApprovalState, RunState
@@ -63,3 +64,16 @@ def test_a_record_that_is_away_ends_the_pass(w: World, monkeypatch: pytest.Monke
     monkeypatch.setattr(approvals, "expire_due", away)
     with pytest.raises(OperationalError):
         Sweep().run_once()
+
+
+def test_a_fault_of_ours_in_one_part_ends_no_sweep(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it raises: the process that sweeps goes on, and so do the parts after it."""
+
+    def broken() -> int:
+        raise KeyError("a kind that nobody has words for")
+
+    monkeypatch.setattr(breaker, "tell_who_waits", broken)
+    run = w.accept("test.many", "slow")
+    counts = Sweep().run_once()
+    assert (counts["runs"], counts["not sending"], counts["notices"]) == (1, 0, 0)
+    assert ("advance", (str(w.s.here.pk), str(run))) in w.rung
