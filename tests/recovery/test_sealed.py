@@ -61,12 +61,12 @@ def test_nobody_reads_it_on_the_way_and_the_other_side_gets_it(w: World, caplog:
     sent = json.loads(request["body"]) if isinstance(request["body"], str) else request["body"]
     assert sent["data"] == {"order": "ch_1", "pin": PIN, "limit": 7_000_123}
     told = everything()
-    for secret in (PIN, json.dumps(PIN)[1:-1], "8374", "7000123", "4929-1", PIN.encode().hex()):
+    for secret in (PIN, json.dumps(PIN)[1:-1], "in-8374", "7000123", "4929-1", PIN.encode().hex()):
         assert secret not in told, secret
         assert secret not in caplog.text
     row = w.run(run)
     content = load.at(row.workspace_id, run, row.checkpoint_seq).content
-    assert "8374" not in json.dumps(content) and tokens.is_token(content["data"]["cards"][0]["number"])
+    assert "in-8374" not in json.dumps(content) and tokens.is_token(content["data"]["cards"][0]["number"])
     assert row.title == f"Tell ch_1 the pin {tokens.MASK}"
 
 

@@ -96,12 +96,13 @@ class Driver:
         # What is due and was not rung in this pass stands behind a breaker, a hold, or a restore.
         ready = Effect.objects.filter(state=EffectState.READY, not_before__gt=self.looked_at)
         ready = ready.exclude(drains.STANDS_STILL)
+        calls = Call.objects.filter(state=CallState.READY).exclude(not_before=None).exclude(drains.STANDS_STILL)
         found = [
             *Run.objects.exclude(wake_at=None).values_list("wake_at", flat=True),
             *Effect.objects.exclude(next_check_at=None).values_list("next_check_at", flat=True),
             *ready.values_list("not_before", flat=True),
             *Attempt.objects.filter(state__in=ATTEMPT_LIVE).values_list("expires_at", flat=True),
-            *Call.objects.filter(state=CallState.READY).exclude(not_before=None).values_list("not_before", flat=True),
+            *calls.values_list("not_before", flat=True),
             *Notice.objects.filter(state=NoticeState.WAITING).values_list("due_at", flat=True),
             *Capacity.objects.filter(state=BreakerState.OPEN).values_list("reopen_at", flat=True),
         ]
